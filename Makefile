@@ -1,0 +1,55 @@
+# Every target sets up what it needs: a virtual environment in .venv with the versions of the lock files.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow bench format lint type check-codestyle lock clean
+
+help:  ## Show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+# torch comes first and pinned, so that no other package pulls in a different build of it.
+.venv/.runtime: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+.venv/.dev: requirements-dev.lock .venv/.runtime
+	$(BIN)/python -m pip install --quiet -r requirements-dev.lock
+	touch $@
+
+demo: .venv/.runtime  ## Train DDPG and Soft DDPG on discrete-reward Pendulum; a table and a picture in 5 minutes
+	$(BIN)/softdpg demo
+
+test: .venv/.dev  ## Run the test suite (under 10 minutes on two cores)
+	$(BIN)/python -m pytest -n 2 -m "not slow" tests
+
+test-slow: .venv/.dev  ## Run the long learning tests
+	$(BIN)/python -m pytest -n 2 -m slow --timeout 3600 tests
+
+bench: .venv/.dev  ## Measure throughput and memory beside SBX and SB3
+	$(BIN)/python benchmarks/throughput.py
+
+format: .venv/.dev  ## Sort imports and format
+	$(BIN)/ruff check --fix-only --exit-zero softdpg tests benchmarks
+	$(BIN)/ruff format softdpg tests benchmarks
+
+lint: .venv/.dev  ## Check style
+	$(BIN)/ruff check softdpg tests benchmarks
+	$(BIN)/ruff format --check softdpg tests benchmarks
+
+type: .venv/.dev  ## Check types
+	$(BIN)/mypy
+
+lock:  ## Write the lock files anew from pyproject.toml
+	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
+	.lock-venv/bin/python -m pip install --quiet torch==2.13.0 && .lock-venv/bin/python -m pip install --quiet .
+	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements.lock
+	.lock-venv/bin/python -m pip install --quiet ".[ray,dev]"
+	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements-dev.lock
+	rm -rf .lock-venv
+
+clean:  ## Remove the virtual environment and caches
+	rm -rf .venv .lock-venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,33 @@
+"""Soft Deterministic Policy Gradient: algorithms, environments, theory and experiments.
+
+Importing the package registers the environments and nothing else; the algorithms load JAX on first use.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from softdpg.envs import register_envs
+
+if TYPE_CHECKING:
+    from softdpg.ddpg import DDPG
+    from softdpg.soft_ddpg import SoftDDPG
+
+__version__ = "0.1.0"
+__all__ = ["DDPG", "SoftDDPG", "__version__"]
+
+register_envs()
+
+_LAZY = {"DDPG": "softdpg.ddpg", "SoftDDPG": "softdpg.soft_ddpg"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
