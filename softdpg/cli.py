@@ -3,10 +3,13 @@
 Implementations are imported inside the functions, so that ``softdpg --help`` loads neither JAX nor torch.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import tyro
+
+from softdpg.errors import UserError
 
 
 def version() -> None:
@@ -23,6 +26,10 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 
 def main() -> None:
     """Entry point of the console script."""
-    tyro.extras.subcommand_cli_from_dict(
-        COMMANDS, prog="softdpg", description="Soft Deterministic Policy Gradient: train, reproduce, inspect."
-    )
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            COMMANDS, prog="softdpg", description="Soft Deterministic Policy Gradient: train, reproduce, inspect."
+        )
+    except UserError as error:
+        print(f"softdpg: error: {error}", file=sys.stderr)
+        sys.exit(2)
