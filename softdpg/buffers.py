@@ -1,0 +1,224 @@
+"""A replay buffer that lives on disk: float32, memory-mapped, and safe against a crash at any moment."""
+
+import json
+import mmap
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from stable_baselines3.common.vec_env import VecNormalize
+
+_HEADER_BYTES = 4096
+_LAYOUT_BYTES = _HEADER_BYTES - 8  # the last 8 bytes hold the number of reserved transitions
+_ALLOCATION_BYTES = 8 * 2**20
+
+
+class DiskReplayBuffer(ReplayBuffer):
+    """SB3's ``ReplayBuffer`` in one memory-mapped file, for runs that must survive being killed.
+
+    A transition is one float32 record ``[observation, next observation, action, reward, done, timeout]``. Record ``t``
+    (counted over the whole run) lies in slot ``t % (buffer_size + slack)``, while only the last ``buffer_size``
+    transitions are sampled. A record therefore stays untouched for ``slack`` steps after it has left the window: a
+    checkpoint that remembers nothing but ``count`` gets its exact window back with :meth:`rewind`, as long as no more
+    than about ``slack`` transitions were added after it. :meth:`holds` tells.
+
+    Samples are those of SB3's ``ReplayBuffer``, index for index, under the same state of ``numpy.random``.
+    Disk space is allocated as the buffer fills, so a full disk is an ``OSError`` from :meth:`add` and never the
+    ``SIGBUS`` that a sparse memory map would give.
+
+    :param path: the file; one that exists must have the same layout, and is empty until :meth:`rewind`
+    :param slack: the number of transitions that may be added after a checkpoint without making it unusable
+    """
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        device: th.device | str = "cpu",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        *,
+        path: str | os.PathLike[str],
+        slack: int = 0,
+    ) -> None:
+        if optimize_memory_usage:
+            raise ValueError("DiskReplayBuffer does not support optimize_memory_usage=True")
+        if not isinstance(observation_space, spaces.Box) or not isinstance(action_space, spaces.Box):
+            raise ValueError(
+                "DiskReplayBuffer takes Box observation and action spaces, "
+                f"not {type(observation_space).__name__} and {type(action_space).__name__}"
+            )
+        if slack < 0:
+            raise ValueError(f"slack must be at least 0, not {slack}")
+        # ReplayBuffer.__init__ would allocate the arrays in memory.
+        BaseBuffer.__init__(self, buffer_size, observation_space, action_space, device, n_envs=n_envs)
+        self.buffer_size = max(buffer_size // n_envs, 1)
+        self.optimize_memory_usage = False
+        self.handle_timeout_termination = handle_timeout_termination
+        self.path = Path(path)
+        self.slots = self.buffer_size + slack
+        self.count = 0
+        self._open()
+
+    def _open(self) -> None:
+        obs_dim, action_dim = int(np.prod(self.obs_shape)), self.action_dim
+        record_dim = 2 * obs_dim + action_dim + 3
+        self._record_bytes = 4 * record_dim * self.n_envs
+        size = _HEADER_BYTES + self.slots * self._record_bytes
+        layout = {
+            "format": "softdpg replay buffer 1",
+            "byteorder": "little",
+            "slots": self.slots,
+            "n_envs": self.n_envs,
+            "obs_dim": obs_dim,
+            "action_dim": action_dim,
+        }
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            if os.fstat(fd).st_size == 0:
+                os.pwrite(fd, json.dumps(layout).encode().ljust(_LAYOUT_BYTES), 0)
+                os.truncate(fd, size)
+            if os.fstat(fd).st_size != size or not _has_layout(fd, layout):
+                raise ValueError(f"{self.path} is not a replay buffer of this layout: {layout}")
+            self._map = mmap.mmap(fd, size)
+            # Random reads: without this every page fault would pull in neighbours that are not needed.
+            self._map.madvise(mmap.MADV_RANDOM)
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd = fd
+        self._reserved = np.frombuffer(self._map, "<u8", count=1, offset=_LAYOUT_BYTES)
+        records = np.frombuffer(self._map, "<f4", offset=_HEADER_BYTES)
+        self._records = records.reshape(self.slots * self.n_envs, record_dim)
+        # Views by slot, (slots, n_envs, ...). With slack=0 a slot is SB3's index.
+        by_slot = records.reshape(self.slots, self.n_envs, record_dim)
+        bounds = np.cumsum([0, obs_dim, obs_dim, action_dim, 1, 1, 1])
+        self._columns = [slice(int(start), int(stop)) for start, stop in pairwise(bounds)]
+        fields = [by_slot[:, :, columns] for columns in self._columns]
+        self.observations, self.next_observations = (f.reshape(*f.shape[:2], *self.obs_shape) for f in fields[:2])
+        self.actions = fields[2]
+        self.rewards, self.dones, self.timeouts = (field[:, :, 0] for field in fields[3:])
+        self._safe_count = min(self.slots, int(self._reserved[0]))
+
+    def add(
+        self,
+        obs: np.ndarray,
+        next_obs: np.ndarray,
+        action: np.ndarray,
+        reward: np.ndarray,
+        done: np.ndarray,
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Append one transition of each environment; ``OSError`` (ENOSPC) if the disk is full."""
+        if self.count >= self._safe_count:
+            self._reserve()
+        slot = self.count % self.slots
+        self.observations[slot] = obs
+        self.next_observations[slot] = next_obs
+        self.actions[slot] = action.reshape(self.n_envs, self.action_dim)
+        self.rewards[slot] = reward
+        self.dones[slot] = done
+        if self.handle_timeout_termination:
+            self.timeouts[slot] = [info.get("TimeLimit.truncated", False) for info in infos]
+        self.count += 1
+        self.pos += 1
+        if self.pos == self.buffer_size:
+            self.full = True
+            self.pos = 0
+
+    def _reserve(self) -> None:
+        """Make room for more records, and note on disk that they may be written before any of them is."""
+        if self.count < self.slots:
+            stop = min(self.count + max(_ALLOCATION_BYTES // self._record_bytes, 1), self.slots)
+            start = _HEADER_BYTES + self.count * self._record_bytes
+            _allocate(self._fd, start, (stop - self.count) * self._record_bytes)
+        else:
+            stop = self.count + max((self.slots - self.buffer_size) // 8, 1024)
+        if stop > self._reserved[0]:
+            self._reserved[0] = stop
+            self._map.flush(0, _HEADER_BYTES)
+        self._safe_count = stop
+
+    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> ReplayBufferSamples:
+        """Gather the records that SB3 would keep at ``batch_inds``, (batch,) indices below ``size()``."""
+        # Index j holds the newest transition t with t % buffer_size == j.
+        newest = self.count - 1
+        rows = (newest - (newest - batch_inds) % self.buffer_size) % self.slots
+        if self.n_envs > 1:
+            # SB3's draws, from SB3's generator.
+            rows = rows * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(batch_inds),))  # noqa: NPY002
+        records = self._records.take(rows, axis=0)
+        obs, next_obs, actions, rewards, dones, timeouts = (records[:, columns] for columns in self._columns)
+        shape = (len(rows), *self.obs_shape)
+        return ReplayBufferSamples(
+            self._contiguous(self._normalize_obs(obs.reshape(shape), env)),
+            self._contiguous(actions),
+            self._contiguous(self._normalize_obs(next_obs.reshape(shape), env)),
+            self._contiguous(dones * (1 - timeouts)),
+            self._contiguous(self._normalize_reward(rewards, env)),
+        )
+
+    def _contiguous(self, array: Any) -> th.Tensor:
+        return self.to_torch(np.ascontiguousarray(array), copy=False)
+
+    def holds(self, count: int) -> bool:
+        """Whether the window that ended at transition ``count`` is still whole in the file."""
+        oldest = max(count - self.buffer_size, 0)
+        return count <= self._reserved[0] <= oldest + self.slots
+
+    def rewind(self, count: int) -> None:
+        """Set the buffer back to where it held ``count`` transitions; ``ValueError`` if it cannot."""
+        if not self.holds(count):
+            raise ValueError(f"{self.path} no longer holds the {self.buffer_size} transitions before number {count}")
+        self.count = count
+        self.pos = count % self.buffer_size
+        self.full = count >= self.buffer_size
+
+    def reset(self) -> None:
+        """Forget every transition. Those written earlier count as overwritten, so nothing can be rewound to."""
+        super().reset()
+        self.count = 0
+        self._reserved[0] = self._safe_count = 0
+
+    def flush(self) -> None:
+        """Write what is still in the page cache to the disk, so that it survives a power cut too."""
+        # Reaches pages changed through the map as well, and unlike mmap.flush lets other threads run.
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        """Release the file descriptor; the memory map goes with the last array that refers to it."""
+        os.close(self._fd)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the reference to the file, not its contents."""
+        views = {"observations", "next_observations", "actions", "rewards", "dones", "timeouts"}
+        private = {"_map", "_fd", "_reserved", "_records", "_columns", "_record_bytes", "_safe_count"}
+        return {name: value for name, value in self.__dict__.items() if name not in views | private}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+        self.rewind(self.count)
+
+
+def _allocate(fd: int, start: int, length: int) -> None:
+    """Give the bytes disk space; their contents are not needed."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, start, length)
+    else:  # macOS
+        os.pwrite(fd, bytes(length), start)
+
+
+def _has_layout(fd: int, layout: dict[str, Any]) -> bool:
+    try:
+        return json.loads(os.pread(fd, _LAYOUT_BYTES, 0)) == layout
+    except ValueError:
+        return False
