@@ -1,0 +1,74 @@
+"""BipedalWalker and LunarLander with discrete rewards."""
+
+from typing import Any
+
+import numpy as np
+
+from softdpg.envs.discrete_reward import DiscreteReward
+from softdpg.envs.rules import BipedalWalkerRule, LunarLanderRule
+from softdpg.envs.rules.base import Outcome
+
+
+class BipedalWalkerDiscrete(DiscreteReward[BipedalWalkerRule]):
+    """``softdpg/BipedalWalkerDiscrete-v0``: ``BipedalWalker-v3``, rewarded for four distances from its start.
+
+    x is the hull's distance from where the episode began.
+
+    **Reward**: the sum of
+
+    | where | reward |
+    | --- | --- |
+    | first x > 0.5, 1, 5, 10 | 1, 2, 10, 20 |
+    | termination by a fall | -10 |
+
+    A fall is what the base environment punishes: the hull touches the ground, or leaves the terrain on the left.
+    Reaching the right end of the terrain also terminates, and is no fall.
+
+    **Memory**: the milestones passed. **Ceiling**: 33.
+
+    Arguments: those of ``BipedalWalkerRule`` and of ``BipedalWalker-v3``, ``observe_progress``.
+    """
+
+    base_id = "BipedalWalker-v3"
+    rule_class = BipedalWalkerRule
+
+    def start_rule(self, info: dict[str, Any]) -> None:
+        """Remember where the hull starts."""
+        self._start = self.env.hull.position[0]  # type: ignore[attr-defined]
+        self.rule.reset(position=0.0)
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand the distance from the start to the rule."""
+        x = self.env.hull.position[0]  # type: ignore[attr-defined]
+        fell = terminated and (self.env.game_over or x < 0.0)  # type: ignore[attr-defined]
+        return self.rule.step(position=x - self._start, failed=fell)
+
+
+class LunarLanderDiscrete(DiscreteReward[LunarLanderRule]):
+    """``softdpg/LunarLanderDiscrete-v0``: ``LunarLanderContinuous-v3``, rewarded for the stages of a landing.
+
+    x and y are relative to the pad and scaled as the observation shows them; so are the leg contacts.
+
+    **Reward**: the sum of
+
+    | where | reward |
+    | --- | --- |
+    | first \\|x\\| < 0.2 (approach) | 5 |
+    | first y < 0.3 in or after the step of the approach (hover) | 10 |
+    | termination, both legs down, \\|x\\| < 0.2 | 100 |
+    | termination, not both legs down | -50 |
+
+    Termination with both legs down outside the zone is worth nothing.
+
+    **Memory**: which of the first two rows were paid. **Ceiling**: 115.
+
+    Arguments: those of ``LunarLanderRule`` and of ``LunarLanderContinuous-v3``, ``observe_progress``.
+    """
+
+    base_id = "LunarLanderContinuous-v3"
+    rule_class = LunarLanderRule
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand position and leg contacts to the rule."""
+        x, y, _, _, _, _, left_leg, right_leg = observation.tolist()
+        return self.rule.step(x=x, y=y, legs_down=left_leg == right_leg == 1.0, terminated=terminated)

@@ -1,0 +1,78 @@
+"""Pendulum and MountainCar with discrete rewards."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from softdpg.envs.discrete_reward import DiscreteReward
+from softdpg.envs.rules import MountainCarRule, PendulumRule
+from softdpg.envs.rules.base import Outcome
+
+
+class PendulumDiscrete(DiscreteReward[PendulumRule]):
+    """``softdpg/PendulumDiscrete-v0``: ``Pendulum-v1``, rewarded in steps for being upright and still.
+
+    theta is the angle from upright, wrapped to [-pi, pi], theta_dot the angular velocity, both after the step.
+
+    **Reward**: the sum of
+
+    | where | reward |
+    | --- | --- |
+    | \\|theta\\| < 0.10 | 8 |
+    | 0.10 <= \\|theta\\| < 0.25 | 4 |
+    | 0.25 <= \\|theta\\| < 0.50 | 2 |
+    | 0.50 <= \\|theta\\| < 1.00 | 0.5 |
+    | \\|theta\\| < 0.25 and \\|theta_dot\\| < 0.5 | 4 |
+    | \\|theta\\| < 0.25 and 0.5 <= \\|theta_dot\\| < 1.0 | 2 |
+    | \\|theta\\| < 0.15 and \\|theta_dot\\| < 0.7 for 10, 30, 60 steps in a row | 20, 40, 80 |
+
+    **Memory**: the length of the streak of the last row; each time a streak reaches one of the lengths, its bonus is
+    paid (``repeat_hold_rewards=False``: once an episode).
+
+    **Ceiling** of the 200 steps: 2,540 in one unbroken hold (200 * 12 + 140), and with ``repeat_hold_rewards=False``.
+    As bonuses repeat, breaking the hold for one step and starting anew can earn more; the bound over all trajectories
+    is 2,834.
+
+    Arguments: those of ``PendulumRule`` and of ``Pendulum-v1``, ``observe_progress``.
+    """
+
+    base_id = "Pendulum-v1"
+    rule_class = PendulumRule
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand angle and angular velocity to the rule."""
+        theta, theta_dot = self.env.state.tolist()  # type: ignore[attr-defined]
+        return self.rule.step(angle=math.remainder(theta, math.tau), angular_velocity=theta_dot)
+
+
+class MountainCarDiscrete(DiscreteReward[MountainCarRule]):
+    """``softdpg/MountainCarDiscrete-v0``: ``MountainCarContinuous-v0``, rewarded for three stages on the way to 0.5.
+
+    **Reward**: the sum of
+
+    | where | reward |
+    | --- | --- |
+    | every step | -0.01 |
+    | first position < -0.7 | 10 |
+    | first position > -0.1 | 20 |
+    | position >= 0.5, which terminates | 100 |
+
+    The base environment stops at 0.45; its goal is moved to ``goal_position``. With the base's argument
+    ``goal_velocity`` above its default 0 the car has to arrive that fast to end the episode and to be paid.
+
+    **Memory**: which of the two middle rows were paid. **Ceiling**: 130 less the step costs.
+
+    Arguments: those of ``MountainCarRule`` and of ``MountainCarContinuous-v0``, ``observe_progress``.
+    """
+
+    base_id = "MountainCarContinuous-v0"
+    rule_class = MountainCarRule
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.env.goal_position = self.rule.goal_position  # type: ignore[attr-defined]
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand the position to the rule; the base environment terminates at the goal alone."""
+        return self.rule.step(position=observation.item(0), at_goal=terminated)

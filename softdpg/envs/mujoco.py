@@ -1,0 +1,220 @@
+"""The seven MuJoCo environments with discrete rewards."""
+
+from typing import Any
+
+import numpy as np
+
+from softdpg.envs.discrete_reward import DiscreteReward
+from softdpg.envs.rules import (
+    AntRule,
+    HalfCheetahRule,
+    HopperRule,
+    HumanoidRule,
+    InvertedDoublePendulumRule,
+    InvertedPendulumRule,
+    Walker2dRule,
+)
+from softdpg.envs.rules.base import Outcome
+from softdpg.envs.rules.locomotion import StrideRule
+
+
+class AntDiscrete(DiscreteReward[AntRule]):
+    """``softdpg/AntDiscrete-v0``: ``Ant-v5``, rewarded for six positions on the x axis.
+
+    **Reward**: the sum of
+
+    | where | reward |
+    | --- | --- |
+    | first x > 0.5, 1.5, 3, 5, 10, 20 | 50 each |
+    | termination (not the time limit) | -10 |
+
+    **Memory**: the milestones passed. **Ceiling**: 300.
+
+    Arguments: those of ``AntRule`` and of ``Ant-v5``, ``observe_progress``.
+    """
+
+    base_id = "Ant-v5"
+    rule_class = AntRule
+
+    def start_rule(self, info: dict[str, Any]) -> None:
+        """Start at the x position of the reset."""
+        self.rule.reset(position=float(info["x_position"]))
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand the x position to the rule."""
+        return self.rule.step(position=float(info["x_position"]), failed=terminated)
+
+
+class HalfCheetahDiscrete(DiscreteReward[HalfCheetahRule]):
+    """``softdpg/HalfCheetahDiscrete-v0``: ``HalfCheetah-v5``, rewarded for the bin of its forward velocity.
+
+    v is the base environment's ``x_velocity``, the mean over the step.
+
+    **Reward**
+
+    | where | reward |
+    | --- | --- |
+    | v <= 0 | 0 |
+    | 0 < v <= 1 | 0.5 |
+    | 1 < v <= 3 | 1 |
+    | 3 < v <= 5 | 2 |
+    | v > 5 | 3 |
+
+    **Memory** none, so ``observe_progress`` changes nothing. **Ceiling** of the 1,000 steps: 3,000.
+
+    Arguments: those of ``HalfCheetahRule`` and of ``HalfCheetah-v5``, ``observe_progress``.
+    """
+
+    base_id = "HalfCheetah-v5"
+    rule_class = HalfCheetahRule
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand the forward velocity to the rule."""
+        return self.rule.step(x_velocity=float(info["x_velocity"]))
+
+
+class _StrideReward(DiscreteReward[StrideRule]):
+    """What Hopper and Walker2d share: the x position is all their rules need."""
+
+    def start_rule(self, info: dict[str, Any]) -> None:
+        """Start at the x position of the reset."""
+        self.rule.reset(position=float(info["x_position"]))
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand the x position to the rule."""
+        return self.rule.step(position=float(info["x_position"]), terminated=terminated)
+
+
+class HopperDiscrete(_StrideReward):
+    """``softdpg/HopperDiscrete-v0``: ``Hopper-v5``, rewarded for every half metre forward.
+
+    **Reward**: the sum of
+
+    | where | reward |
+    | --- | --- |
+    | every stride of 0.5 by which x exceeds the last rewarded position | 5 |
+    | every step that does not terminate | 0.01 |
+
+    The last rewarded position starts at the x of the reset and moves on by whole strides; the remainder counts towards
+    the next.
+
+    **Memory**: the last rewarded position. **Ceiling** none.
+
+    Arguments: those of ``HopperRule`` and of ``Hopper-v5``, ``observe_progress``.
+    """
+
+    base_id = "Hopper-v5"
+    rule_class = HopperRule
+
+
+class Walker2dDiscrete(_StrideReward):
+    """``softdpg/Walker2dDiscrete-v0``: ``Walker2d-v5``, rewarded for every 0.2 metres forward.
+
+    **Reward**: the sum of
+
+    | where | reward |
+    | --- | --- |
+    | every stride of 0.2 by which x exceeds the last rewarded position | 2 |
+    | every step | 0.01 |
+
+    The last rewarded position starts at the x of the reset and moves on by whole strides; the remainder counts towards
+    the next.
+
+    **Memory**: the last rewarded position. **Ceiling** none.
+
+    Arguments: those of ``Walker2dRule`` and of ``Walker2d-v5``, ``observe_progress``.
+    """
+
+    base_id = "Walker2d-v5"
+    rule_class = Walker2dRule
+
+
+class HumanoidDiscrete(DiscreteReward[HumanoidRule]):
+    """``softdpg/HumanoidDiscrete-v0``: ``Humanoid-v5``, rewarded for standing, and more for sustained speed.
+
+    z is the height of the torso, v_x and v_y the base environment's ``x_velocity`` and ``y_velocity``.
+    Upright means z > 1.18 and \\|v_y\\| < 0.18.
+
+    **Reward**
+
+    | where | reward |
+    | --- | --- |
+    | upright and v_x < 0.12 (backwards included) | 3 |
+    | upright and v_x > 1.6, from the sixth such step in a row on | 20 |
+    | otherwise | 0 |
+
+    **Memory**: the length of the streak of the second row, which any other step sets back to zero.
+    **Ceiling** of the 1,000 steps: 19,900.
+
+    Arguments: those of ``HumanoidRule`` and of ``Humanoid-v5``, ``observe_progress``.
+    """
+
+    base_id = "Humanoid-v5"
+    rule_class = HumanoidRule
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand torso height and velocities to the rule."""
+        return self.rule.step(
+            height=self.env.data.qpos.item(2),  # type: ignore[attr-defined]
+            x_velocity=float(info["x_velocity"]),
+            y_velocity=float(info["y_velocity"]),
+        )
+
+
+class InvertedPendulumDiscrete(DiscreteReward[InvertedPendulumRule]):
+    """``softdpg/InvertedPendulumDiscrete-v0``: ``InvertedPendulum-v5``, rewarded for precision and survival.
+
+    theta is the angle of the pole from upright.
+
+    **Reward**: the sum of
+
+    | where | reward |
+    | --- | --- |
+    | \\|theta\\| < 0.02 | 10 |
+    | step 500 and step 1,000 of the episode | 200 each |
+
+    Termination (not the time limit) overwrites it with -20. The bonus of step 1,000 is paid though the time limit ends
+    the episode there.
+
+    **Memory**: the step count. **Ceiling** of the 1,000 steps: 10,400.
+
+    Arguments: those of ``InvertedPendulumRule`` and of ``InvertedPendulum-v5``, ``observe_progress``.
+    """
+
+    base_id = "InvertedPendulum-v5"
+    rule_class = InvertedPendulumRule
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand the pole's angle to the rule."""
+        return self.rule.step(angles=(observation.item(1),), failed=terminated)
+
+
+class InvertedDoublePendulumDiscrete(DiscreteReward[InvertedDoublePendulumRule]):
+    """``softdpg/InvertedDoublePendulumDiscrete-v0``: ``InvertedDoublePendulum-v5``, rewarded likewise.
+
+    m is the larger of the magnitudes of the two hinge joints' angles.
+
+    **Reward**: the sum of
+
+    | where | reward |
+    | --- | --- |
+    | m < 0.05 | 20 |
+    | 0.05 <= m < 0.15 | 5 |
+    | 0.15 <= m < 0.4 | 1 |
+    | step 500 and step 1,000 of the episode | 500 each |
+
+    Termination (not the time limit) overwrites it with -10. The bonus of step 1,000 is paid though the time limit ends
+    the episode there.
+
+    **Memory**: the step count. **Ceiling** of the 1,000 steps: 21,000.
+
+    Arguments: those of ``InvertedDoublePendulumRule`` and of ``InvertedDoublePendulum-v5``, ``observe_progress``.
+    """
+
+    base_id = "InvertedDoublePendulum-v5"
+    rule_class = InvertedDoublePendulumRule
+
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+        """Hand the two hinge angles to the rule."""
+        _, angle_1, angle_2 = self.env.data.qpos.tolist()  # type: ignore[attr-defined]
+        return self.rule.step(angles=(angle_1, angle_2), failed=terminated)

@@ -1,0 +1,78 @@
+"""The toy of section 4: one state, one action, a reward in a narrow interval."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from softdpg.envs.discrete_reward import reject_unknown
+from softdpg.envs.rules.base import check_count, check_number, check_positive
+
+
+class Toy(gym.Env[np.ndarray, np.ndarray]):
+    """``softdpg/Toy-v0``: a single state and a reward that is flat but for a narrow interval of actions.
+
+    **Observation** ``Box(0, 1, (1,), float32)``: always ``[1]``.
+    **Action** ``Box(-1, 1, (1,), float32)``.
+
+    **Reward**
+
+    | where | reward |
+    | --- | --- |
+    | \\|a - center\\| < epsilon | 1 |
+    | otherwise | 0 |
+
+    **Episode end**: truncated after ``length`` steps, never terminated. The end says nothing about the state, so an
+    algorithm that bootstraps through truncation learns Q(a) = r(a) + gamma V with V = 1 / (1 - gamma) under an optimal
+    policy.
+
+    **Memory** none. **Ceiling** of the return: ``length``.
+
+    Args:
+        epsilon: half the width of the rewarded interval, > 0; 0.05, so that 1 in 20 uniform actions is rewarded.
+        length: steps of an episode.
+        center: middle of the rewarded interval, in [-1, 1].
+        render_mode: None alone; there is nothing to see.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.05,
+        length: int = 50,
+        center: float = 0.5,
+        render_mode: str | None = None,
+        **unknown: Any,
+    ):
+        reject_unknown("Toy", set(unknown), {"Toy": {"epsilon", "length", "center", "render_mode"}})
+        self.epsilon = check_positive("epsilon", epsilon)
+        self.length = check_count("length", length)
+        self.center = check_number("center", center)
+        if not -1.0 <= self.center <= 1.0:
+            raise ValueError(f"center must be in [-1, 1], got {center!r}")
+        if render_mode is not None:
+            raise ValueError(f"render_mode must be None, got {render_mode!r}")
+        self.render_mode = None
+        self.observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float32)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self._steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Start an episode."""
+        super().reset(seed=seed)
+        self._steps = 0
+        return np.ones(1, dtype=np.float32), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Score the action; the state stays."""
+        self._steps += 1
+        reward = 1.0 if abs(float(action[0]) - self.center) < self.epsilon else 0.0
+        return np.ones(1, dtype=np.float32), reward, False, self._steps >= self.length, {}
+
+    def ceiling(self) -> float:
+        """Return the largest return of an episode."""
+        return float(self.length)
