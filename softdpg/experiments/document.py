@@ -1,0 +1,54 @@
+"""A small document model, titles, notes and tables of text, and its Markdown; ``report.py`` makes HTML of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Text(NamedTuple):
+    """A table cell: the main text, and a second, smaller line."""
+
+    main: str
+    detail: str = ""
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, column names and rows of cells."""
+
+    title: str
+    header: list[str]
+    rows: list[list[Text]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report; ``envs`` are the environments whose learning curves belong to it."""
+
+    key: str
+    title: str
+    notes: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    envs: list[str] = field(default_factory=list)
+
+
+def to_markdown(title: str, introduction: Iterable[str], sections: Iterable[Section]) -> str:
+    """The document as Markdown; ``introduction`` becomes a list."""
+    text = f"# {title}\n\n" + "".join(f"- {line}\n" for line in introduction)
+    for section in sections:
+        text += f"\n## {section.title}\n"
+        text += "".join(f"\n{note}\n" for note in section.notes)
+        for table in section.tables:
+            rows = [
+                table.header,
+                ["---"] * len(table.header),
+                *([_markdown(cell) for cell in row] for row in table.rows),
+            ]
+            text += f"\n### {table.title}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return text
+
+
+def _markdown(cell: Text) -> str:
+    main, detail = (text.replace("|", "\\|").replace("\n", " ") for text in cell[:2])
+    return (f"**{main}**" if cell.bold else main) + (f"<br>{detail}" if detail else "")
