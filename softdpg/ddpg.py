@@ -132,12 +132,14 @@ class DDPG(OffPolicyAlgorithmJax):
     :param action_layer: hidden layer of the critic where the action enters, ``"second"`` or ``"input"``
     """
 
-    policy_aliases: ClassVar[dict[str, type[DDPGPolicy]]] = {  # type: ignore[assignment]
+    policy_aliases: ClassVar[dict[str, type[DDPGPolicy]]] = {
         "MlpPolicy": DDPGPolicy,
         "MultiInputPolicy": DDPGPolicy,
     }
-    policy: DDPGPolicy  # type: ignore[assignment]
-    action_space: spaces.Box  # type: ignore[assignment]
+    policy: DDPGPolicy
+    action_space: spaces.Box
+    observation_space: spaces.Space
+    key: jax.Array
 
     def __init__(
         self,
@@ -170,8 +172,8 @@ class DDPG(OffPolicyAlgorithmJax):
             env = maybe_make_env(env, verbose)
             check_spaces(env.observation_space, env.action_space)
         super().__init__(
-            policy=policy,  # type: ignore[arg-type]
-            env=env,  # type: ignore[arg-type]
+            policy=policy,
+            env=env,
             learning_rate=learning_rate,
             buffer_size=buffer_size,
             learning_starts=learning_starts,
@@ -206,7 +208,7 @@ class DDPG(OffPolicyAlgorithmJax):
             raise ValueError(f"action_noise must be a standard deviation >= 0, an ActionNoise or None: {action_noise}")
         if env is None or action_noise == 0:
             return None
-        shape = env.action_space.shape
+        shape = env.action_space.shape or ()
         return NormalActionNoise(np.zeros(shape), np.full(shape, action_noise))
 
     def _setup_model(self) -> None:
@@ -216,7 +218,7 @@ class DDPG(OffPolicyAlgorithmJax):
         self.observation_space = observation_space
         # After load the policy is there already.
         if getattr(self, "policy", None) is None:
-            self.policy = self.policy_class(  # type: ignore[assignment]
+            self.policy = self.policy_class(
                 self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
             )
             self.key = self.policy.build(self.key, self.lr_schedule, self.qf_learning_rate)
@@ -286,7 +288,7 @@ class DDPG(OffPolicyAlgorithmJax):
     def _flat(self, observations: Any) -> np.ndarray:
         if isinstance(observations, dict):
             assert isinstance(self.observation_space, spaces.Dict)
-            return np.concatenate([self._flat(observations[name]) for name in self.observation_space.keys()], axis=1)
+            return np.concatenate([self._flat(observations[name]) for name in self.observation_space], axis=1)
         array = observations.numpy()
         return array.reshape(len(array), -1).astype(np.float32, copy=False)
 
@@ -299,7 +301,7 @@ class DDPG(OffPolicyAlgorithmJax):
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
-        if not all_finite(self._last_obs):  # type: ignore[arg-type]
+        if not all_finite(self._last_obs):
             raise ValueError(f"the observation after reset, at step {self.num_timesteps}, is NaN or infinite")
         return result
 

@@ -69,7 +69,7 @@ class Critic(nn.Module):
         return self.head(self.features(observations), actions)
 
     def at_actions(self, observations: jax.Array, actions: jax.Array) -> jax.Array:
-        """``Q(s, a_i)`` for observations ``(batch, d)`` and N actions of each, ``(N, batch, m)``; returns ``(N, batch)``."""
+        """``Q(s, a_i)`` for observations ``(batch, d)`` and N actions of each ``(N, batch, m)``: ``(N, batch)``."""
         features = self.features(observations)
         # One sample at a time on a CPU: its hidden units stay in the cache. Elsewhere all at once.
         return jax.lax.platform_dependent(

@@ -77,14 +77,14 @@ class DDPGPolicy(BaseJaxPolicy):
         """Actions scaled to [-1, 1] for a batch of observations."""
         return self._predict(obs, deterministic=deterministic)
 
-    def _predict(self, observation: np.ndarray, deterministic: bool = True) -> jax.Array:  # type: ignore[override]
+    def _predict(self, observation: np.ndarray, deterministic: bool = True) -> jax.Array:
         observations = observation.reshape(len(observation), -1).astype(np.float32, copy=False)
         return _select_action(self.actor, self.actor_state.params, observations)
 
 
 @partial(jax.jit, static_argnames="actor")
 def _select_action(actor: Actor, params: Any, observations: jax.Array) -> jax.Array:
-    return actor.apply(params, observations)  # type: ignore[return-value]
+    return actor.apply(params, observations)
 
 
 @cache

@@ -27,7 +27,7 @@ class SoftDPG(DPG):
 
     :param sigma: scale of the noise, in actions scaled to [-1, 1]
     :param n_samples: N, draws for each state
-    :param estimator: gradient as in Algorithm 1 (``"paper"``), or without clip bias and with a baseline (``"centered"``)
+    :param estimator: ``"paper"``, the gradient of Algorithm 1, or ``"centered"``, free of clip bias and with a baseline
     :param antithetic: draw the noise in pairs (w, -w)
     """
 
