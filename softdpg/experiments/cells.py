@@ -65,10 +65,15 @@ class Row:
     env: str
     cells: dict[str, Cell]
 
-    def compare(self, algorithm: str) -> Comparison | None:
-        """An algorithm against DDPG; None if either is missing or they are at different steps."""
-        ours, ddpg = self.cells.get(algorithm), self.cells.get("ddpg")
-        return compare(ours.scores, ddpg.scores) if ours and ddpg and ours.step == ddpg.step else None
+    @cached_property
+    def comparisons(self) -> dict[str, Comparison]:
+        """Each algorithm against DDPG, if both are there and at the same step."""
+        ddpg = self.cells.get("ddpg")
+        return {
+            name: compare(cell.scores, ddpg.scores)
+            for name, cell in self.cells.items()
+            if ddpg and name != "ddpg" and cell.step == ddpg.step
+        }
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,5 +50,5 @@ def to_markdown(title: str, introduction: Iterable[str], sections: Iterable[Sect
 
 
 def _markdown(cell: Text) -> str:
-    main, detail = (text.replace("|", "\\|").replace("\n", " ") for text in cell[:2])
+    main, detail = (text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ") for text in cell[:2])
     return (f"**{main}**" if cell.bold else main) + (f"<br>{detail}" if detail else "")

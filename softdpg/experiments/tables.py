@@ -28,8 +28,8 @@ HOW_TO_READ = (
     "Mann-Whitney test over seeds has p of at least 0.05. Bold: the better one as reported, and as measured where "
     "p is below 0.05.",
     "IQM is the interquartile mean. P(X > DDPG) is the probability that a seed of X scores above a seed of DDPG, "
-    "ties counting one half. Brackets: 95 % percentile bootstrap intervals, stratified; with fewer than 5 seeds "
-    "they are too narrow, so trust p rather than the interval.",
+    "ties counting one half. Brackets: 95 % percentile bootstrap intervals, stratified. With as few seeds as here "
+    "they tend to be too narrow; the p-value does not.",
     "Soft DDPG is the paper's estimator to the letter. *Soft DDPG, centered (ours)* is not in the paper.",
 )
 
@@ -47,6 +47,23 @@ def sections(results: Results) -> list[Section]:
     return [section for section in found if section is not None]
 
 
+def coverage(results: Results) -> str:
+    """One sentence on how much of the paper's tables is reproduced."""
+    cells = [
+        results.rows[environment.env_id(rewards)].cells[algorithm]
+        for environment in paper.ENVIRONMENTS.values()
+        for rewards in REWARDS
+        for algorithm in paper.PAPER_ALGORITHMS
+        if algorithm in getattr(results.rows.get(environment.env_id(rewards)), "cells", {})
+    ]
+    total = len(paper.ENVIRONMENTS) * len(REWARDS) * len(paper.PAPER_ALGORITHMS)
+    complete = sum(cell.is_complete() for cell in cells)
+    return (
+        f"Of the {total} cells of the paper's Tables 1 and 2, {complete} have the paper's seeds, steps and settings, "
+        f"{len(cells) - complete} fall short of them (†) and {total - len(cells)} have no runs."
+    )
+
+
 def format_steps(steps: int) -> str:
     """A number of steps, short: 500, 30k, 1M."""
     if steps >= 1_000_000:
@@ -62,6 +79,7 @@ def describe(cell: Cell, swept: bool = False) -> str:
     if step < paper.TOTAL_TIMESTEPS:
         steps_text = f"{format_steps(step)} of {format_steps(paper.TOTAL_TIMESTEPS)} steps"
     waiting = [f"{cell.waiting} more not finished"] if cell.waiting else []
+    waiting += [] if cell.runs[0].finished else ["not finished"]
     return ", ".join([seeds_text, steps_text, *waiting, *deviations(cell.settings, swept)])
 
 
@@ -82,7 +100,7 @@ def order(row: Row, scores: paper.Scores, rewards: paper.Rewards) -> Text:
     assert reported[1]
     if ddpg is None or soft is None:
         return Text(MISSING)
-    comparison = row.compare("soft-ddpg")
+    comparison = row.comparisons.get("soft-ddpg")
     if comparison is None:
         return Text(MISSING, "not at the same step yet")
     theirs = reported[0].mean - reported[1].mean
@@ -109,19 +127,23 @@ def _estimate(estimate: Estimate) -> str:
     return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
+def _iqm(cell: Cell) -> Text:
+    return Text(_estimate(interquartile_mean(cell.scores)), "one seed: no interval" if len(cell.runs) == 1 else "")
+
+
 def _paper_section(results: Results, number: int, title: str) -> Section | None:
     names = [name for name, environment in paper.ENVIRONMENTS.items() if environment.table == number]
-    tables, envs, missing = [], [], []
+    tables, envs, notes = [], [], []
     for rewards in REWARDS:
         ids = {name: paper.ENVIRONMENTS[name].env_id(rewards) for name in names}
         present = {name: results.rows[env_id] for name, env_id in ids.items() if env_id in results.rows}
-        missing += [f"{paper.ENVIRONMENTS[name].label} ({rewards})" for name in names if name not in present]
+        absent = [paper.ENVIRONMENTS[name].label for name in names if name not in present]
+        notes += [f"Not run with {rewards} rewards: {', '.join(absent)}."] if absent else []
         if present:
             tables.append(_score_table(present, rewards))
             rows = {paper.ENVIRONMENTS[name].label: row for name, row in present.items()}
             tables.append(_robust_table(f"{rewards.capitalize()} rewards: interquartile mean and comparison", rows))
             envs += [row.env for row in present.values()]
-    notes = [f"Not run: {', '.join(missing)}."] if missing else []
     return Section(f"table{number}", title, notes, tables, envs) if tables else None
 
 
@@ -141,7 +163,7 @@ def _score_table(present: dict[str, Row], rewards: paper.Rewards) -> Table:
         scores = paper.PAPER_SCORES[name]
         best = max(scores.score(rewards, key) or (0.0, 0.0) for key in paper.PAPER_ALGORITHMS)[0]
         means = {key: row.cells[key].scores.mean() for key in paper.PAPER_ALGORITHMS if key in row.cells}
-        decided = _decided(row.compare("soft-ddpg"))
+        decided = _decided(row.comparisons.get("soft-ddpg"))
         line = [Text(paper.ENVIRONMENTS[name].label)]
         for algorithm in algorithms:
             score = scores.score(rewards, algorithm.name)
@@ -162,13 +184,15 @@ def _robust_table(title: str, rows: dict[str, Row]) -> Table:
     lines = []
     for label, row in rows.items():
         cells = [row.cells.get(algorithm.name) for algorithm in algorithms]
-        iqm = [Text(_estimate(interquartile_mean(cell.scores)) if cell else MISSING) for cell in cells]
-        lines.append([Text(label), *iqm, *(_probability(row.compare(algorithm.name)) for algorithm in contenders)])
+        iqm = [_iqm(cell) if cell else Text(MISSING) for cell in cells]
+        lines.append(
+            [Text(label), *iqm, *(_probability(row.comparisons.get(algorithm.name)) for algorithm in contenders)]
+        )
     comparable = {
         algorithm.name: [
             (row.cells[algorithm.name].scores, row.cells["ddpg"].scores)
             for row in rows.values()
-            if row.compare(algorithm.name) is not None
+            if algorithm.name in row.comparisons
         ]
         for algorithm in contenders
     }
@@ -193,10 +217,7 @@ def _sensitivity_section(sweeps: list[Sweep]) -> Section | None:
     for sweep in sweeps:
         symbol, fixed = ("N", "sigma = 0.2") if sweep.parameter == "n_samples" else ("sigma", "N = 10")
         title = f"{sweep.env}, {paper.ALGORITHMS[sweep.algorithm].label}: {symbol} at {fixed}"
-        rows = [
-            [Text(f"{value:g}"), measured(cell, swept=True), Text(_estimate(interquartile_mean(cell.scores)))]
-            for value, cell in sweep.cells.items()
-        ]
+        rows = [[Text(f"{value:g}"), measured(cell, swept=True), _iqm(cell)] for value, cell in sweep.cells.items()]
         tables.append(Table(title, [symbol, "Measured", "IQM"], rows))
     return Section("sensitivity", "Sensitivity to N and sigma", notes, tables) if tables else None
 
