@@ -6,7 +6,6 @@ import numpy as np
 
 from softdpg.envs.discrete_reward import DiscreteReward
 from softdpg.envs.rules import BipedalWalkerRule, LunarLanderRule
-from softdpg.envs.rules.base import Outcome
 
 
 class BipedalWalkerDiscrete(DiscreteReward[BipedalWalkerRule]):
@@ -37,11 +36,15 @@ class BipedalWalkerDiscrete(DiscreteReward[BipedalWalkerRule]):
         self._start = self.env.hull.position[0]  # type: ignore[attr-defined]
         self.rule.reset(position=0.0)
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the distance from the start to the rule."""
         x = self.env.hull.position[0]  # type: ignore[attr-defined]
         fell = terminated and (self.env.game_over or x < 0.0)  # type: ignore[attr-defined]
-        return self.rule.step(position=x - self._start, failed=fell)
+        rule = self.rule
+        reward = rule.step(position=x - self._start, failed=fell)
+        info["milestones"] = rule.milestones
+        info["milestones_passed"] = rule.milestones_passed
+        return reward
 
 
 class LunarLanderDiscrete(DiscreteReward[LunarLanderRule]):
@@ -68,7 +71,12 @@ class LunarLanderDiscrete(DiscreteReward[LunarLanderRule]):
     base_id = "LunarLanderContinuous-v3"
     rule_class = LunarLanderRule
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand position and leg contacts to the rule."""
         x, y, _, _, _, _, left_leg, right_leg = observation.tolist()
-        return self.rule.step(x=x, y=y, legs_down=left_leg == right_leg == 1.0, terminated=terminated)
+        rule = self.rule
+        reward = rule.step(x=x, y=y, legs_down=left_leg == right_leg == 1.0, terminated=terminated)
+        info["approached"] = rule.approached
+        info["hovered"] = rule.hovered
+        info["landed"] = rule.landed
+        return reward

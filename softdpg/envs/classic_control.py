@@ -7,7 +7,6 @@ import numpy as np
 
 from softdpg.envs.discrete_reward import DiscreteReward
 from softdpg.envs.rules import MountainCarRule, PendulumRule
-from softdpg.envs.rules.base import Outcome
 
 
 class PendulumDiscrete(DiscreteReward[PendulumRule]):
@@ -40,10 +39,14 @@ class PendulumDiscrete(DiscreteReward[PendulumRule]):
     base_id = "Pendulum-v1"
     rule_class = PendulumRule
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand angle and angular velocity to the rule."""
         theta, theta_dot = self.env.state.tolist()  # type: ignore[attr-defined]
-        return self.rule.step(angle=math.remainder(theta, math.tau), angular_velocity=theta_dot)
+        rule = self.rule
+        reward = rule.step(angle=math.remainder(theta, math.tau), angular_velocity=theta_dot)
+        info["streak"] = rule.streak
+        info["hold_bonus"] = rule.hold_bonus
+        return reward
 
 
 class MountainCarDiscrete(DiscreteReward[MountainCarRule]):
@@ -73,6 +76,10 @@ class MountainCarDiscrete(DiscreteReward[MountainCarRule]):
         super().__init__(**kwargs)
         self.env.goal_position = self.rule.goal_position  # type: ignore[attr-defined]
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the position to the rule; the base environment terminates at the goal alone."""
-        return self.rule.step(position=observation.item(0), at_goal=terminated)
+        rule = self.rule
+        reward = rule.step(position=observation.item(0), at_goal=terminated)
+        info["swung_back"] = rule.swung_back
+        info["moved_forward"] = rule.moved_forward
+        return reward

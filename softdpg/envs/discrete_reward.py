@@ -10,7 +10,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.wrappers import OrderEnforcing
 
 from softdpg.envs.rules import Rule
-from softdpg.envs.rules.base import Outcome, check_flag
+from softdpg.envs.rules.base import check_flag
 
 RuleT = TypeVar("RuleT", bound=Rule)
 
@@ -93,8 +93,8 @@ class DiscreteReward(OrderEnforcing, Generic[RuleT]):
         """Start the rule's episode, given the ``info`` of the base environment's reset."""
         self.rule.reset()  # type: ignore[attr-defined]
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
-        """Read the physical quantities of the step and hand them to the rule."""
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
+        """Hand the physical quantities of the step to the rule, return its reward, add what it did to ``info``."""
         raise NotImplementedError
 
     def reset(
@@ -112,9 +112,8 @@ class DiscreteReward(OrderEnforcing, Generic[RuleT]):
         if not self._has_reset:
             raise gym.error.ResetNeeded("Cannot call env.step() before calling env.reset()")
         observation, dense_reward, terminated, truncated, info = self.env.step(action)
-        reward, facts = self.apply_rule(observation, terminated, info)
         info["dense_reward"] = dense_reward
-        info.update(facts)
+        reward = self.apply_rule(observation, terminated, info)
         if self._observe_progress:
             observation = self._extended(observation)
         return observation, reward, terminated, truncated, info

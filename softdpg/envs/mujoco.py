@@ -14,7 +14,6 @@ from softdpg.envs.rules import (
     InvertedPendulumRule,
     Walker2dRule,
 )
-from softdpg.envs.rules.base import Outcome
 from softdpg.envs.rules.locomotion import StrideRule
 
 
@@ -40,9 +39,13 @@ class AntDiscrete(DiscreteReward[AntRule]):
         """Start at the x position of the reset."""
         self.rule.reset(position=float(info["x_position"]))
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the x position to the rule."""
-        return self.rule.step(position=float(info["x_position"]), failed=terminated)
+        rule = self.rule
+        reward = rule.step(position=float(info["x_position"]), failed=terminated)
+        info["milestones"] = rule.milestones
+        info["milestones_passed"] = rule.milestones_passed
+        return reward
 
 
 class HalfCheetahDiscrete(DiscreteReward[HalfCheetahRule]):
@@ -68,9 +71,12 @@ class HalfCheetahDiscrete(DiscreteReward[HalfCheetahRule]):
     base_id = "HalfCheetah-v5"
     rule_class = HalfCheetahRule
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the forward velocity to the rule."""
-        return self.rule.step(x_velocity=float(info["x_velocity"]))
+        rule = self.rule
+        reward = rule.step(x_velocity=float(info["x_velocity"]))
+        info["band"] = rule.band
+        return reward
 
 
 class _StrideReward(DiscreteReward[StrideRule]):
@@ -80,9 +86,13 @@ class _StrideReward(DiscreteReward[StrideRule]):
         """Start at the x position of the reset."""
         self.rule.reset(position=float(info["x_position"]))
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the x position to the rule."""
-        return self.rule.step(position=float(info["x_position"]), terminated=terminated)
+        rule = self.rule
+        reward = rule.step(position=float(info["x_position"]), terminated=terminated)
+        info["milestones"] = rule.milestones
+        info["milestones_passed"] = rule.milestones_passed
+        return reward
 
 
 class HopperDiscrete(_StrideReward):
@@ -152,13 +162,17 @@ class HumanoidDiscrete(DiscreteReward[HumanoidRule]):
     base_id = "Humanoid-v5"
     rule_class = HumanoidRule
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand torso height and velocities to the rule."""
-        return self.rule.step(
+        rule = self.rule
+        reward = rule.step(
             height=self.env.data.qpos.item(2),  # type: ignore[attr-defined]
             x_velocity=float(info["x_velocity"]),
             y_velocity=float(info["y_velocity"]),
         )
+        info["upright"] = rule.upright
+        info["streak"] = rule.streak
+        return reward
 
 
 class InvertedPendulumDiscrete(DiscreteReward[InvertedPendulumRule]):
@@ -184,9 +198,13 @@ class InvertedPendulumDiscrete(DiscreteReward[InvertedPendulumRule]):
     base_id = "InvertedPendulum-v5"
     rule_class = InvertedPendulumRule
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the pole's angle to the rule."""
-        return self.rule.step(angles=(observation.item(1),), failed=terminated)
+        rule = self.rule
+        reward = rule.step(angles=(observation.item(1),), failed=terminated)
+        info["steps"] = rule.steps
+        info["survival_bonus"] = rule.survival_bonus
+        return reward
 
 
 class InvertedDoublePendulumDiscrete(DiscreteReward[InvertedDoublePendulumRule]):
@@ -214,7 +232,11 @@ class InvertedDoublePendulumDiscrete(DiscreteReward[InvertedDoublePendulumRule])
     base_id = "InvertedDoublePendulum-v5"
     rule_class = InvertedDoublePendulumRule
 
-    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> Outcome:
+    def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the two hinge angles to the rule."""
         _, angle_1, angle_2 = self.env.data.qpos.tolist()  # type: ignore[attr-defined]
-        return self.rule.step(angles=(angle_1, angle_2), failed=terminated)
+        rule = self.rule
+        reward = rule.step(angles=(angle_1, angle_2), failed=terminated)
+        info["steps"] = rule.steps
+        info["survival_bonus"] = rule.survival_bonus
+        return reward

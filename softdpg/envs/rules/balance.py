@@ -4,7 +4,6 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from softdpg.envs.rules.base import (
-    Outcome,
     Rule,
     check_band_rewards,
     check_bonuses,
@@ -33,7 +32,8 @@ class BalanceRule(Rule):
     survival_rewards: tuple[float, ...]
     failure_reward: float
     survival_steps: tuple[int, ...] = (500, 1000)
-    _steps: int = field(init=False, repr=False, default=0)
+    steps: int = field(init=False, repr=False, default=0)  # in this episode
+    survival_bonus: float = field(init=False, repr=False, default=0.0)  # paid in this step
     _bonus_at: dict[int, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -48,16 +48,17 @@ class BalanceRule(Rule):
 
     def reset(self) -> None:
         """Start an episode."""
-        self._steps = 0
+        self.steps = 0
+        self.survival_bonus = 0.0
 
-    def step(self, *, angles: tuple[float, ...], failed: bool) -> Outcome:
+    def step(self, *, angles: tuple[float, ...], failed: bool) -> float:
         """Score a step that ended with these joint angles from upright, in radians."""
-        self._steps += 1
+        self.steps += 1
         if failed:
-            return self.failure_reward, {"steps": self._steps, "survival_bonus": 0.0}
-        bonus = self._bonus_at.get(self._steps, 0.0)
-        reward = self.angle_rewards[bisect_right(self.angle_bounds, max(map(abs, angles)))]
-        return reward + bonus, {"steps": self._steps, "survival_bonus": bonus}
+            self.survival_bonus = 0.0
+            return self.failure_reward
+        self.survival_bonus = self._bonus_at.get(self.steps, 0.0)
+        return self.angle_rewards[bisect_right(self.angle_bounds, max(map(abs, angles)))] + self.survival_bonus
 
     def progress_names(self) -> tuple[str, ...]:
         """Name each entry of ``progress()``."""
@@ -65,7 +66,7 @@ class BalanceRule(Rule):
 
     def progress(self) -> tuple[float, ...]:
         """Return the step count; after the last bonus it has no bearing on the next reward."""
-        return (min(self._steps / self.survival_steps[-1], 1.0),)
+        return (min(self.steps / self.survival_steps[-1], 1.0),)
 
     def ceiling(self, max_episode_steps: int) -> float:
         """Return the best band's reward in every step and every bonus within reach."""
@@ -123,7 +124,8 @@ class PendulumRule(Rule):
     hold_steps: tuple[int, ...] = (10, 30, 60)
     hold_rewards: tuple[float, ...] = (20.0, 40.0, 80.0)
     repeat_hold_rewards: bool = True
-    _streak: int = field(init=False, repr=False, default=0)
+    streak: int = field(init=False, repr=False, default=0)
+    hold_bonus: float = field(init=False, repr=False, default=0.0)  # paid in this step
     _bonus_at: dict[int, float] = field(init=False, repr=False)
     _unpaid: dict[int, float] = field(init=False, repr=False)
 
@@ -143,26 +145,28 @@ class PendulumRule(Rule):
 
     def reset(self) -> None:
         """Start an episode."""
-        self._streak = 0
+        self.streak = 0
+        self.hold_bonus = 0.0
         self._unpaid = dict(self._bonus_at)
 
-    def step(self, *, angle: float, angular_velocity: float) -> Outcome:
+    def step(self, *, angle: float, angular_velocity: float) -> float:
         """Score a step that ended at ``angle`` from upright, in [-pi, pi], and ``angular_velocity`` in rad/s."""
         angle = abs(angle)
         speed = abs(angular_velocity)
         reward = self.angle_rewards[bisect_right(self.angle_bounds, angle)]
         if angle < self.near_angle:
             reward += self.speed_rewards[bisect_right(self.speed_bounds, speed)]
-        bonus = 0.0
+        self.hold_bonus = 0.0
         if angle < self.hold_angle and speed < self.hold_speed:
-            self._streak += 1
-            if self._streak in self._unpaid:
-                bonus = self._bonus_at[self._streak]
+            self.streak += 1
+            if self.streak in self._unpaid:
+                self.hold_bonus = self._unpaid[self.streak]
+                reward += self.hold_bonus
                 if not self.repeat_hold_rewards:
-                    del self._unpaid[self._streak]
+                    del self._unpaid[self.streak]
         else:
-            self._streak = 0
-        return reward + bonus, {"streak": self._streak, "hold_bonus": bonus}
+            self.streak = 0
+        return reward
 
     def progress_names(self) -> tuple[str, ...]:
         """Name each entry of ``progress()``."""
@@ -171,7 +175,7 @@ class PendulumRule(Rule):
 
     def progress(self) -> tuple[float, ...]:
         """Return the streak, and which bonuses are left where each is paid once."""
-        streak = min(self._streak / self.hold_steps[-1], 1.0)
+        streak = min(self.streak / self.hold_steps[-1], 1.0)
         if self.repeat_hold_rewards:
             return (streak,)
         return streak, 1.0 - len(self._unpaid) / len(self.hold_steps)

@@ -1,17 +1,16 @@
 """What every reward rule has in common, and the checks of their arguments.
 
 A rule is a plain object: its arguments are the numbers of the reward (the paper's by default), its memory lives for one
-episode. ``reset(...)`` starts an episode and ``step(...)`` scores one step; both take physical quantities by name and
-know nothing of simulators. ``step`` returns the reward and what the rule did, for ``info``.
+episode. ``reset(...)`` starts an episode and ``step(...)`` returns the reward of one step; both take physical
+quantities by name and know nothing of simulators. What the rule did in the step stands in its public attributes, which
+the environments copy to ``info``: reading them is cheaper than building and merging a dictionary in every step.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
-
-Outcome: TypeAlias = tuple[float, dict[str, Any]]
+from typing import Any
 
 
 @dataclass(kw_only=True, slots=True)

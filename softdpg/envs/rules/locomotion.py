@@ -5,7 +5,6 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from softdpg.envs.rules.base import (
-    Outcome,
     Rule,
     check_band_rewards,
     check_bonus,
@@ -33,7 +32,8 @@ class MilestoneRule(Rule):
     thresholds: tuple[float, ...]
     rewards: tuple[float, ...]
     failure_reward: float = -10.0
-    _passed: int = field(init=False, repr=False, default=0)
+    milestones: int = field(init=False, repr=False, default=0)  # passed in this step
+    milestones_passed: int = field(init=False, repr=False, default=0)  # in this episode
     _position: float = field(init=False, repr=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -43,20 +43,21 @@ class MilestoneRule(Rule):
 
     def reset(self, *, position: float) -> None:
         """Start an episode at ``position``; a milestone already behind it is paid in the first step."""
-        self._passed = 0
+        self.milestones = self.milestones_passed = 0
         self._position = position
 
-    def step(self, *, position: float, failed: bool) -> Outcome:
+    def step(self, *, position: float, failed: bool) -> float:
         """Score a step that ended at ``position``."""
         self._position = position
-        passed_before = self._passed
-        # bisect_left counts the thresholds below the position: one exactly on a threshold has not exceeded it.
+        passed_before = self.milestones_passed
+        # bisect_left counts the thresholds below the position: a position on a threshold has not exceeded it.
         passed = max(passed_before, bisect_left(self.thresholds, position))
-        self._passed = passed
+        self.milestones = passed - passed_before
+        self.milestones_passed = passed
         reward = sum(self.rewards[passed_before:passed], 0.0)
         if failed:
             reward += self.failure_reward
-        return reward, {"milestones": passed - passed_before, "milestones_passed": passed}
+        return reward
 
     def progress_names(self) -> tuple[str, ...]:
         """Name each entry of ``progress()``."""
@@ -64,7 +65,7 @@ class MilestoneRule(Rule):
 
     def progress(self) -> tuple[float, ...]:
         """Return the share of milestones passed and the position, which the observation does not show."""
-        return self._passed / len(self.thresholds), squash(self._position / abs(self.thresholds[-1]))
+        return self.milestones_passed / len(self.thresholds), squash(self._position / abs(self.thresholds[-1]))
 
     def ceiling(self, max_episode_steps: int) -> float:
         """Return the sum of the milestones: all passed, no failure."""
@@ -105,9 +106,10 @@ class StrideRule(Rule):
     stride_reward: float
     survival_reward: float = 0.01
     survival_at_termination: bool = True
+    milestones: int = field(init=False, repr=False, default=0)  # passed in this step
+    milestones_passed: int = field(init=False, repr=False, default=0)  # in this episode
     _start: float = field(init=False, repr=False, default=0.0)
     _position: float = field(init=False, repr=False, default=0.0)
-    _passed: int = field(init=False, repr=False, default=0)
     _next: float = field(init=False, repr=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -118,24 +120,24 @@ class StrideRule(Rule):
 
     def reset(self, *, position: float) -> None:
         """Start an episode at ``position``."""
+        self.milestones = self.milestones_passed = 0
         self._start = self._position = position
-        self._passed = 0
         self._next = position + self.stride
 
-    def step(self, *, position: float, terminated: bool) -> Outcome:
+    def step(self, *, position: float, terminated: bool) -> float:
         """Score a step that ended at ``position``."""
         self._position = position
-        strides = 0
+        self.milestones = 0
         if position > self._next:
-            # Counted from the start, so that rounding does not add up over an episode.
-            passed = math.ceil((position - self._start) / self.stride) - 1
-            strides = passed - self._passed
-            self._passed = passed
+            # Counted from the start, so that rounding does not add up over an episode; at least the next one is passed.
+            passed = max(self.milestones_passed + 1, math.ceil((position - self._start) / self.stride) - 1)
+            self.milestones = passed - self.milestones_passed
+            self.milestones_passed = passed
             self._next = self._start + (passed + 1) * self.stride
-        reward = strides * self.stride_reward
+        reward = self.milestones * self.stride_reward
         if self.survival_at_termination or not terminated:
             reward += self.survival_reward
-        return reward, {"milestones": strides, "milestones_passed": self._passed}
+        return reward
 
     def progress_names(self) -> tuple[str, ...]:
         """Name each entry of ``progress()``."""
@@ -143,7 +145,7 @@ class StrideRule(Rule):
 
     def progress(self) -> tuple[float, ...]:
         """Return how far the next milestone is; how many were passed before has no bearing on the next reward."""
-        return (squash((self._position - self._start) / self.stride - self._passed),)
+        return (squash((self._position - self._start) / self.stride - self.milestones_passed),)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -174,6 +176,7 @@ class HalfCheetahRule(Rule):
 
     thresholds: tuple[float, ...] = (0.0, 1.0, 3.0, 5.0)
     rewards: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 3.0)
+    band: int = field(init=False, repr=False, default=0)
 
     def __post_init__(self) -> None:
         self.thresholds = check_increasing("thresholds", self.thresholds)
@@ -181,11 +184,12 @@ class HalfCheetahRule(Rule):
 
     def reset(self) -> None:
         """Start an episode."""
+        self.band = 0
 
-    def step(self, *, x_velocity: float) -> Outcome:
+    def step(self, *, x_velocity: float) -> float:
         """Score a step of this forward velocity."""
-        band = bisect_left(self.thresholds, x_velocity)
-        return self.rewards[band], {"band": band}
+        self.band = bisect_left(self.thresholds, x_velocity)
+        return self.rewards[self.band]
 
     def ceiling(self, max_episode_steps: int) -> float:
         """Return the best bin's reward in every step."""
@@ -216,7 +220,8 @@ class HumanoidRule(Rule):
     high_velocity: float = 1.6
     high_steps: int = 6
     high_reward: float = 20.0
-    _streak: int = field(init=False, repr=False, default=0)
+    upright: bool = field(init=False, repr=False, default=False)
+    streak: int = field(init=False, repr=False, default=0)
 
     def __post_init__(self) -> None:
         self.min_height = check_number("min_height", self.min_height)
@@ -231,21 +236,22 @@ class HumanoidRule(Rule):
 
     def reset(self) -> None:
         """Start an episode."""
-        self._streak = 0
+        self.upright = False
+        self.streak = 0
 
-    def step(self, *, height: float, x_velocity: float, y_velocity: float) -> Outcome:
+    def step(self, *, height: float, x_velocity: float, y_velocity: float) -> float:
         """Score a step from the torso height and the velocities of the centre of mass."""
-        upright = height > self.min_height and -self.max_lateral_speed < y_velocity < self.max_lateral_speed
+        self.upright = height > self.min_height and -self.max_lateral_speed < y_velocity < self.max_lateral_speed
         reward = 0.0
-        if upright and x_velocity > self.high_velocity:
-            self._streak += 1
-            if self._streak >= self.high_steps:
+        if self.upright and x_velocity > self.high_velocity:
+            self.streak += 1
+            if self.streak >= self.high_steps:
                 reward = self.high_reward
         else:
-            self._streak = 0
-            if upright and x_velocity < self.low_velocity:
+            self.streak = 0
+            if self.upright and x_velocity < self.low_velocity:
                 reward = self.low_reward
-        return reward, {"upright": bool(upright), "streak": self._streak}
+        return reward
 
     def progress_names(self) -> tuple[str, ...]:
         """Name each entry of ``progress()``."""
@@ -253,7 +259,7 @@ class HumanoidRule(Rule):
 
     def progress(self) -> tuple[float, ...]:
         """Return the streak; beyond ``high_steps`` its length has no bearing on the next reward."""
-        return (min(self._streak / self.high_steps, 1.0),)
+        return (min(self.streak / self.high_steps, 1.0),)
 
     def ceiling(self, max_episode_steps: int) -> float:
         """Return the better of always fast (the first ``high_steps - 1`` steps pay nothing) and always slow.

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from softdpg.envs.rules.base import (
-    Outcome,
     Rule,
     check_bonus,
     check_number,
@@ -31,8 +30,9 @@ class LunarLanderRule(Rule):
     hover_reward: float = 10.0
     success_reward: float = 100.0
     crash_reward: float = -50.0
-    _approached: bool = field(init=False, repr=False, default=False)
-    _hovered: bool = field(init=False, repr=False, default=False)
+    approached: bool = field(init=False, repr=False, default=False)
+    hovered: bool = field(init=False, repr=False, default=False)
+    landed: bool = field(init=False, repr=False, default=False)
 
     def __post_init__(self) -> None:
         self.zone = check_positive("zone", self.zone)
@@ -44,24 +44,24 @@ class LunarLanderRule(Rule):
 
     def reset(self) -> None:
         """Start an episode."""
-        self._approached = self._hovered = False
+        self.approached = self.hovered = self.landed = False
 
-    def step(self, *, x: float, y: float, legs_down: bool, terminated: bool) -> Outcome:
+    def step(self, *, x: float, y: float, legs_down: bool, terminated: bool) -> float:
         """Score a step that ended at (x, y), relative to the pad; ``legs_down`` means both."""
         reward = 0.0
         in_zone = -self.zone < x < self.zone
-        if in_zone and not self._approached:
-            self._approached = True
+        if in_zone and not self.approached:
+            self.approached = True
             reward += self.approach_reward
-        if self._approached and not self._hovered and y < self.hover_height:
-            self._hovered = True
+        if self.approached and not self.hovered and y < self.hover_height:
+            self.hovered = True
             reward += self.hover_reward
-        landed = terminated and legs_down and in_zone
-        if landed:
+        self.landed = terminated and legs_down and in_zone
+        if self.landed:
             reward += self.success_reward
         elif terminated and not legs_down:
             reward += self.crash_reward
-        return reward, {"approached": self._approached, "hovered": self._hovered, "landed": landed}
+        return reward
 
     def progress_names(self) -> tuple[str, ...]:
         """Name each entry of ``progress()``."""
@@ -69,7 +69,7 @@ class LunarLanderRule(Rule):
 
     def progress(self) -> tuple[float, ...]:
         """Return which stages were paid."""
-        return float(self._approached), float(self._hovered)
+        return float(self.approached), float(self.hovered)
 
     def ceiling(self, max_episode_steps: int) -> float:
         """Return the sum of the stages."""
@@ -98,8 +98,8 @@ class MountainCarRule(Rule):
     goal_position: float = 0.5
     goal_reward: float = 100.0
     step_reward: float = -0.01
-    _backward: bool = field(init=False, repr=False, default=False)
-    _forward: bool = field(init=False, repr=False, default=False)
+    swung_back: bool = field(init=False, repr=False, default=False)
+    moved_forward: bool = field(init=False, repr=False, default=False)
 
     def __post_init__(self) -> None:
         self.backward_position = check_number("backward_position", self.backward_position)
@@ -117,21 +117,21 @@ class MountainCarRule(Rule):
 
     def reset(self) -> None:
         """Start an episode."""
-        self._backward = self._forward = False
+        self.swung_back = self.moved_forward = False
 
-    def step(self, *, position: float, at_goal: bool) -> Outcome:
+    def step(self, *, position: float, at_goal: bool) -> float:
         """Score a step that ended at ``position``; ``at_goal`` is the base environment's termination there."""
         reward = self.step_reward
         if position < self.backward_position:
-            if not self._backward:
-                self._backward = True
+            if not self.swung_back:
+                self.swung_back = True
                 reward += self.backward_reward
-        elif position > self.forward_position and not self._forward:
-            self._forward = True
+        elif position > self.forward_position and not self.moved_forward:
+            self.moved_forward = True
             reward += self.forward_reward
         if at_goal:
             reward += self.goal_reward
-        return reward, {"swung_back": self._backward, "moved_forward": self._forward}
+        return reward
 
     def progress_names(self) -> tuple[str, ...]:
         """Name each entry of ``progress()``."""
@@ -139,7 +139,7 @@ class MountainCarRule(Rule):
 
     def progress(self) -> tuple[float, ...]:
         """Return which stages were paid."""
-        return float(self._backward), float(self._forward)
+        return float(self.swung_back), float(self.moved_forward)
 
     def ceiling(self, max_episode_steps: int) -> float:
         """Return the sum of the stages; every step taken costs ``-step_reward``, which comes off it."""
