@@ -5,11 +5,29 @@ Implementations are imported inside the functions, so that ``softdpg --help`` lo
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import tyro
 
 from softdpg.errors import UserError
+
+
+def theory(
+    all_cases: Annotated[bool, tyro.conf.arg(name="all")] = False,
+    json: bool = False,
+    out: Path = Path("runs/theory"),
+) -> None:
+    """Check the paper's statements on problems that are solved exactly: a table and a figure, in seconds.
+
+    Args:
+        all_cases: One row a case, instead of the worst case of each statement and family of problems.
+        json: Print a JSON list of objects to standard output, and nothing else.
+        out: Directory of the figure.
+    """
+    from softdpg.theory.report import run
+
+    run(all_cases, json, out)
 
 
 def version() -> None:
@@ -20,6 +38,7 @@ def version() -> None:
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "theory": theory,
     "version": version,
 }
 

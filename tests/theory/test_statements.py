@@ -1,0 +1,186 @@
+"""Each statement on problems drawn at random. Tolerances are part of a ``Check``: the quadrature's own error."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softdpg.theory import bellman_statements as bellman
+from softdpg.theory import gradient_statements as gradient
+from softdpg.theory import smoothing_statements as smoothing
+from softdpg.theory.check import About
+from softdpg.theory.finite import FiniteProblem
+from softdpg.theory.problems import random_finite, random_lqr, rule_for, sharp_reward, sharp_transition
+from softdpg.theory.quadrature import smooth
+from softdpg.theory.report import relative_error
+
+seeds = st.integers(0, 2**32 - 1)
+sigmas = st.floats(0.01, 1.0)
+gammas = st.floats(0.05, 0.99)
+dims = st.integers(1, 2)
+
+
+@st.composite
+def finite_problems(draw, signed=None):
+    both_signs = draw(st.booleans()) if signed is None else signed
+    return random_finite(draw(seeds), draw(st.integers(1, 5)), draw(dims), draw(gammas), both_signs)
+
+
+@st.composite
+def lqr_problems(draw):
+    return random_lqr(draw(seeds), draw(st.integers(1, 3)), draw(dims), draw(gammas))
+
+
+problems = finite_problems() | lqr_problems()
+
+
+def examples(count):
+    return settings(max_examples=count, deadline=None)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        smoothing.score_function_gradient,
+        gradient.gaussian_policy_gradient,
+        gradient.gradient_bellman_equation,
+        gradient.soft_dpg_theorem,
+    ],
+)
+@given(problem=problems, sigma=sigmas)
+@examples(25)
+def test_equalities(statement, problem, sigma):
+    check = statement(problem, sigma)
+    assert check.holds, check
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [smoothing.smoothed_gradient_limit, gradient.deterministic_limit, gradient.deterministic_policy_gradient],
+)
+@given(problem=problems)
+@examples(20)
+def test_limits(statement, problem):
+    check = statement(problem)
+    assert check.holds, check
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        smoothing.smoothed_maximum,
+        bellman.contraction,
+        bellman.fixed_point,
+        bellman.smoothed_mdp_value,
+        bellman.sharp_value_error_bound,
+        bellman.q_lipschitz,
+        bellman.sharp_q_lipschitz,
+        bellman.q_error_bound,
+        bellman.sharp_q_error_bound,
+    ],
+)
+@given(problem=finite_problems(), sigma=sigmas)
+@examples(15)
+def test_rewards_of_any_sign(statement, problem, sigma):
+    check = statement(problem, sigma)
+    assert check.holds, check
+
+
+@pytest.mark.parametrize("statement", [bellman.simulation_lemma_smoothed, bellman.value_error_bound])
+@given(problem=finite_problems(signed=False), sigma=sigmas)
+@examples(25)
+def test_rewards_of_one_sign(statement, problem, sigma):
+    check = statement(problem, sigma)
+    assert check.holds, check
+
+
+@pytest.mark.parametrize(
+    "statement", [bellman.weighted_contraction, bellman.smoothed_lqr_value, bellman.lqr_value_error]
+)
+@given(problem=lqr_problems(), sigma=sigmas)
+@examples(25)
+def test_linear_quadratic(statement, problem, sigma):
+    check = statement(problem, sigma)
+    assert check.holds, check
+
+
+@given(seed=seeds, states=st.integers(1, 5), gamma=gammas, signed=st.booleans(), size=st.floats(1e-3, 1))
+@examples(100)
+def test_simulation_lemma_on_arbitrary_pairs(seed, states, gamma, signed, size):
+    rng = np.random.default_rng(seed)
+    low = -1.0 if signed else 0.0
+    rewards, other = rng.uniform(low, 1, (2, states))
+    other = (1 - size) * rewards + size * other
+    kernel, towards = rng.dirichlet(np.full(states, 0.3), (2, states))
+    models = rewards, kernel, other, (1 - size) * kernel + size * towards
+    if not signed:
+        assert bellman.simulation_lemma(*models, gamma, "pair").holds
+    assert bellman.simulation_lemma(*models, gamma, "pair", span=True).holds
+
+
+@given(seed=seeds, dim=dims, sigma=st.floats(0.05, 1.0), gamma=st.floats(0.6, 0.99))
+@examples(20)
+def test_q_sigma_is_not_smoothed_q(seed, dim, sigma, gamma):
+    assert bellman.q_sigma_is_not_smoothed_q(random_lqr(seed, 2, dim, gamma), sigma).holds
+    assert bellman.q_sigma_is_not_smoothed_q(random_finite(seed, 3, dim, gamma), sigma).holds
+
+
+@pytest.mark.parametrize("family", [random_finite, random_lqr])
+@given(seed=seeds, dim=dims, sigma=sigmas)
+@examples(30)
+def test_soft_dpg_theorem_to_five_digits(family, seed, dim, sigma):
+    check = gradient.soft_dpg_theorem(family(seed, 3, dim), sigma)
+    assert relative_error(check) < 1e-5, check
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.1, 0.7])
+def test_functions_without_a_gradient(sigma):
+    assert smoothing.kinked_gradient(sigma).holds
+    assert smoothing.rough_gradient_limit(sigma).holds
+
+
+def test_operator_contracts_by_its_definition():
+    """T_sigma applied to two critics, at many actions, against the claimed factor."""
+    problem, sigma, rng = random_finite(5, 3, 1), 0.5, np.random.default_rng(5)
+    rule, shift = rule_for(problem, sigma), rng.normal(size=(3, 1))
+    first = problem.critic(problem.theta, sigma, rule)
+
+    def second(actions):
+        return first(actions) + shift * np.cos(actions[..., 0])
+
+    actions = rng.uniform(-5, 5, size=(3, 500, 1))
+    after = [problem.bellman_operator(q, problem.theta, sigma, rule)(actions) for q in (first, second)]
+    assert np.abs(after[0] - after[1]).max() <= problem.gamma * np.abs(shift).max()
+    # The only difference that reaches the backup is the smoothed one.
+    gap = smooth(lambda a: second(a) - first(a), problem.policy(problem.theta), sigma, rule)
+    np.testing.assert_allclose(after[1] - after[0], problem.gamma * problem.transition(actions) @ gap, atol=1e-12)
+
+
+class HalvedReward(FiniteProblem):
+    lipschitz_reward = property(lambda self: FiniteProblem.lipschitz_reward.func(self) / 2)
+
+
+class HalvedTransition(FiniteProblem):
+    lipschitz_transition = property(lambda self: FiniteProblem.lipschitz_transition.func(self) / 2)
+
+
+@pytest.mark.parametrize(
+    ("problem", "halved"), [(sharp_reward(), HalvedReward), (sharp_transition(gamma=0.5), HalvedTransition)]
+)
+@pytest.mark.parametrize("statement", [bellman.value_error_bound, bellman.sharp_value_error_bound])
+def test_half_of_a_tight_bound_does_not_hold(problem, halved, statement):
+    wrong = halved(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
+    assert statement(problem, 0.01).holds
+    check = statement(wrong, 0.01)
+    assert not check.holds
+    assert check.ratio > 1.5
+
+
+def test_a_bound_is_not_saved_by_its_tolerance():
+    about = About("bound", "here", "finite", "by hand")
+    assert about.inequality(1.0, 1.0).holds
+    assert not about.inequality(1.0, 1.0 + 1e-9).holds
+    assert not about.equality([1.0, 2.0], [1.0, 2.0 + 1e-9]).holds
+    assert not about.inequality(1.0, float("nan")).holds
+    assert not about.distinct(1e-12, 0.0, 1.0).holds
+    assert about.distinct(1e-10, 0.0, 1.0).holds
