@@ -30,6 +30,21 @@ def theory(
     run(all_cases, json, out)
 
 
+def envs(markdown: bool = False) -> None:
+    """List the environments: sizes, reward rules, ceilings of the return, and the paper's scores.
+
+    Args:
+        markdown: Print the tables in Markdown.
+    """
+    from softdpg.envs import listing
+    from softdpg.experiments.paper import PAPER_SCORES
+
+    if markdown:
+        print(listing.markdown(PAPER_SCORES), end="")
+    else:
+        listing.print_listing(PAPER_SCORES)
+
+
 def version() -> None:
     """Print the version."""
     from softdpg import __version__
@@ -38,6 +53,7 @@ def version() -> None:
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "envs": envs,
     "theory": theory,
     "version": version,
 }

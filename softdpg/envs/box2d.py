@@ -30,6 +30,7 @@ class BipedalWalkerDiscrete(DiscreteReward[BipedalWalkerRule]):
 
     base_id = "BipedalWalker-v3"
     rule_class = BipedalWalkerRule
+    summary = "1, 2, 10, 20 once at distance > 0.5, 1, 5, 10; -10 on a fall"
 
     def start_rule(self, info: dict[str, Any]) -> None:
         """Remember where the hull starts."""
@@ -70,6 +71,7 @@ class LunarLanderDiscrete(DiscreteReward[LunarLanderRule]):
 
     base_id = "LunarLanderContinuous-v3"
     rule_class = LunarLanderRule
+    summary = "5 once for |x| < 0.2, then 10 once for y < 0.3; at the end 100 for a landing or -50 for a crash"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand position and leg contacts to the rule."""

@@ -38,6 +38,8 @@ class PendulumDiscrete(DiscreteReward[PendulumRule]):
 
     base_id = "Pendulum-v1"
     rule_class = PendulumRule
+    summary = "8, 4, 2, 0.5 a step by angle, 4 or 2 for low speed near upright; 20, 40, 80 for 10, 30, 60 steps of hold"
+    ceiling_note = "2,540 in one hold"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand angle and angular velocity to the rule."""
@@ -71,6 +73,8 @@ class MountainCarDiscrete(DiscreteReward[MountainCarRule]):
 
     base_id = "MountainCarContinuous-v0"
     rule_class = MountainCarRule
+    summary = "10 once at x < -0.7, 20 once at x > -0.1, 100 at x >= 0.5; -0.01 a step"
+    ceiling_note = "less 0.01 a step"
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)

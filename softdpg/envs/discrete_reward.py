@@ -49,9 +49,9 @@ class _BaseMetadata:
 class DiscreteReward(OrderEnforcing, Generic[RuleT]):
     """A base environment with its reward replaced by that of a rule.
 
-    Subclasses name the base environment and the rule, and say in ``start_rule`` and ``apply_rule`` which physical
-    quantities the rule gets. The wrapper takes the place of Gymnasium's ``OrderEnforcing``, whose check it inherits,
-    instead of adding a layer to each step.
+    Subclasses name the base environment and the rule, sum the rule up in a line, and say in ``start_rule`` and
+    ``apply_rule`` which physical quantities the rule gets. The wrapper takes the place of Gymnasium's
+    ``OrderEnforcing``, whose check it inherits, instead of adding a layer to each step.
 
     Args:
         observe_progress: append the rule's memory to the observation, each entry scaled to [-1, 1], so that the task is
@@ -61,6 +61,8 @@ class DiscreteReward(OrderEnforcing, Generic[RuleT]):
 
     base_id: ClassVar[str]
     rule_class: ClassVar[type[Rule]]
+    summary: ClassVar[str]
+    ceiling_note: ClassVar[str] = ""
     metadata = _BaseMetadata()
     rule: RuleT
 

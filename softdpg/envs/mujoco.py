@@ -34,6 +34,7 @@ class AntDiscrete(DiscreteReward[AntRule]):
 
     base_id = "Ant-v5"
     rule_class = AntRule
+    summary = "50 once at each x > 0.5, 1.5, 3, 5, 10, 20; -10 on termination"
 
     def start_rule(self, info: dict[str, Any]) -> None:
         """Start at the x position of the reset."""
@@ -70,6 +71,7 @@ class HalfCheetahDiscrete(DiscreteReward[HalfCheetahRule]):
 
     base_id = "HalfCheetah-v5"
     rule_class = HalfCheetahRule
+    summary = "0, 0.5, 1, 2, 3 a step for forward velocity up to 0, 1, 3, 5 and above"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the forward velocity to the rule."""
@@ -115,6 +117,7 @@ class HopperDiscrete(_StrideReward):
 
     base_id = "Hopper-v5"
     rule_class = HopperRule
+    summary = "5 for each 0.5 forward; 0.01 a non-terminal step"
 
 
 class Walker2dDiscrete(_StrideReward):
@@ -137,6 +140,7 @@ class Walker2dDiscrete(_StrideReward):
 
     base_id = "Walker2d-v5"
     rule_class = Walker2dRule
+    summary = "2 for each 0.2 forward; 0.01 a step"
 
 
 class HumanoidDiscrete(DiscreteReward[HumanoidRule]):
@@ -161,6 +165,7 @@ class HumanoidDiscrete(DiscreteReward[HumanoidRule]):
 
     base_id = "Humanoid-v5"
     rule_class = HumanoidRule
+    summary = "upright: 3 a step below 0.12 forward velocity, 20 from the 6th step in a row above 1.6"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand torso height and velocities to the rule."""
@@ -197,6 +202,7 @@ class InvertedPendulumDiscrete(DiscreteReward[InvertedPendulumRule]):
 
     base_id = "InvertedPendulum-v5"
     rule_class = InvertedPendulumRule
+    summary = "10 a step within 0.02 rad; 200 at steps 500 and 1,000; -20 instead on termination"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the pole's angle to the rule."""
@@ -231,6 +237,7 @@ class InvertedDoublePendulumDiscrete(DiscreteReward[InvertedDoublePendulumRule])
 
     base_id = "InvertedDoublePendulum-v5"
     rule_class = InvertedDoublePendulumRule
+    summary = "20, 5, 1 a step within 0.05, 0.15, 0.4 rad; 500 at steps 500 and 1,000; -10 instead on termination"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the two hinge angles to the rule."""

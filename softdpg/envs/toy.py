@@ -35,6 +35,7 @@ class Toy(gym.Env[np.ndarray, np.ndarray]):
         render_mode: None alone; there is nothing to see.
     """
 
+    summary = "1 a step where |a - 0.5| < 0.05, else 0"
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
     def __init__(
