@@ -45,6 +45,7 @@ def write_figures(results: Results, out: Path) -> list[Path]:
         for name, figure in figures.items():
             files += [out / f"{name}.png", out / f"{name}.pdf"]
             figure.savefig(files[-2], dpi=200)
+            figure.set_layout_engine("none")  # it is laid out now
             figure.savefig(files[-1], metadata={"CreationDate": None})  # the same runs give the same file
     return files
 

@@ -80,11 +80,16 @@ def _table(table: Table) -> str:
 def _row(row: list[Text]) -> str:
     cells = []
     for i, (main, detail, bold) in enumerate(row):
-        tag = 'th scope="row"' if i == 0 else "td"
-        text = f"<b>{escape(main)}</b>" if bold else escape(main)
-        small = f"<small>{escape(detail)}</small>" if detail else ""
+        tag = "td" if i else 'th scope="row"'
+        text = f"<b{_short(main)}>{escape(main)}</b>" if bold else f"<span{_short(main)}>{escape(main)}</span>"
+        small = f"<small{_short(detail)}>{escape(detail)}</small>" if detail else ""
         cells.append(f"<{tag}>{text}{small}</{tag[:2]}>")
     return "".join(cells)
+
+
+def _short(text: str) -> str:
+    """Numbers with their interval or deviation stay on one line; longer text may wrap."""
+    return ' class="short"' if len(text) < 26 else ""
 
 
 def _inline(text: str) -> str:

@@ -18,14 +18,13 @@ Plot = dict[str, Any]
 
 def curve_plot(row: Row) -> Plot:
     """Learning curves of an environment: mean over seeds, and a band of one standard deviation."""
-    data: list[Plot] = []
-    for name, cell in row.cells.items():
-        data += _band(name, cell) + [_mean(name, cell)]
+    bands = [band for name, cell in row.cells.items() for band in _band(name, cell)]
+    means = [_mean(name, cell) for name, cell in row.cells.items()]
     steps = max(cell.settings.steps for cell in row.cells.values())
     layout = _layout(env_title(row.env), "environment steps", "return")
     layout["xaxis"] |= {"range": [0, 1.02 * steps], "tickformat": "~s"}
     layout["hovermode"] = "x unified"
-    return {"data": data, "layout": layout}
+    return {"data": bands + means, "layout": layout}
 
 
 def sweep_plots(results: Results) -> list[Plot]:
@@ -39,8 +38,9 @@ def sweep_plots(results: Results) -> list[Plot]:
 def _layout(title: str, x: str, y: str) -> Plot:
     return {
         "title": {"text": title, "font": {"size": 14}, "x": 0.02, "xanchor": "left"},
-        "margin": {"l": 58, "r": 12, "t": 38, "b": 76},
+        "margin": {"l": 58, "r": 20, "t": 38, "b": 76},
         "height": 320,
+        "showlegend": True,
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "legend": {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top", "font": {"size": 11}},

@@ -121,14 +121,17 @@ def _p_value(comparison: Comparison) -> str:
     return "p < 0.001" if comparison.p_value < 0.001 else f"p = {comparison.p_value:.3f}"
 
 
+def _interval(estimate: Estimate) -> str:
+    return "" if estimate.low is None else f"[{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
 def _estimate(estimate: Estimate) -> str:
-    if estimate.low is None:
-        return f"{estimate.value:.2f}"
-    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+    return f"{estimate.value:.2f} {_interval(estimate)}".rstrip()
 
 
 def _iqm(cell: Cell) -> Text:
-    return Text(_estimate(interquartile_mean(cell.scores)), "one seed: no interval" if len(cell.runs) == 1 else "")
+    estimate = interquartile_mean(cell.scores)
+    return Text(f"{estimate.value:.2f}", _interval(estimate) or "one seed: no interval")
 
 
 def _paper_section(results: Results, number: int, title: str) -> Section | None:
