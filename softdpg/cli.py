@@ -52,9 +52,26 @@ def version() -> None:
     print(__version__)
 
 
+def report(path: tyro.conf.Positional[Path], out: Path | None = None) -> None:
+    """Tables, figures and one HTML page from finished or unfinished runs.
+
+    Args:
+        path: Directory with run directories anywhere below it, or a results.csv that an earlier report wrote.
+        out: Where to write. By default PATH/report, or beside the results.csv.
+    """
+    from softdpg.experiments.report import write_report
+
+    written = write_report(path, out)
+    for warning in written.warnings:
+        print(f"softdpg: warning: {warning}", file=sys.stderr)
+    print(written.coverage)
+    print("\n".join(f"wrote {file}" for file in written.files))
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "envs": envs,
     "theory": theory,
+    "report": report,
     "version": version,
 }
 
