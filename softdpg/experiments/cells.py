@@ -17,6 +17,9 @@ from softdpg.experiments import paper
 from softdpg.experiments.records import Run, Settings
 from softdpg.experiments.statistics import Array, Comparison, compare
 
+# Besides sigma and N, what DDPG does not have and the estimators of Soft DDPG choose differently.
+SMOOTHING_HYPERPARAMETERS = frozenset({"antithetic"})
+
 
 @dataclass(frozen=True, eq=False)
 class Cell:
@@ -99,15 +102,14 @@ class Results:
 def arrange(runs: list[Run]) -> Results:
     """Sort runs into rows and sweeps; each cell that is in neither is among ``other_settings``."""
     cells = _cells(runs)
-    shared = _shared_hyperparameters(cells)
     envs = list(dict.fromkeys(cell.env for cell in cells))
-    rows = [_row(env, [cell for cell in cells if cell.env == env], shared) for env in envs]
+    rows = [_row(env, [cell for cell in cells if cell.env == env]) for env in envs]
     sweeps = [
         sweep
         for env in envs
         for algorithm, settings in paper.ALGORITHMS.items()
         if settings.estimator
-        for sweep in _sweeps([cell for cell in cells if (cell.env, cell.algorithm) == (env, algorithm)], shared)
+        for sweep in _sweeps([cell for cell in cells if (cell.env, cell.algorithm) == (env, algorithm)])
     ]
     shown = {id(cell) for row in rows for cell in row.cells.values()}
     shown |= {id(cell) for sweep in sweeps for cell in sweep.cells.values()}
@@ -172,25 +174,18 @@ def _cells(runs: Iterable[Run]) -> list[Cell]:
     return cells
 
 
-def _shared_hyperparameters(cells: list[Cell]) -> set[str]:
-    """Names that every algorithm has; one that an algorithm does not know cannot tell its cells from others."""
-    names: dict[str, set[str]] = {}
-    for cell in cells:
-        names.setdefault(cell.algorithm, set()).update(name for name, _ in cell.settings.hyperparameters)
-    return set.intersection(*names.values())
-
-
-def _shared_settings(settings: Settings, shared: set[str]) -> tuple[Any, ...]:
-    hyperparameters = tuple(item for item in settings.hyperparameters if item[0] in shared)
+def _shared_settings(settings: Settings) -> tuple[Any, ...]:
+    """What cells of different algorithms must have in common to be compared."""
+    hyperparameters = tuple(item for item in settings.hyperparameters if item[0] not in SMOOTHING_HYPERPARAMETERS)
     return settings.steps, settings.evaluation_every, settings.evaluation_episodes, hyperparameters
 
 
-def _row(env: str, cells: list[Cell], shared: set[str]) -> Row:
+def _row(env: str, cells: list[Cell]) -> Row:
     """The settings with the paper's hyperparameters, the most algorithms, steps and seeds, in this order."""
     groups: dict[tuple[Any, ...], dict[str, Cell]] = {}
     for cell in sorted(cells, key=lambda cell: len(cell.runs)):
         if cell.settings.sigma in (None, paper.SIGMA) and cell.settings.n_samples in (None, paper.N_SAMPLES):
-            groups.setdefault(_shared_settings(cell.settings, shared), {})[cell.algorithm] = cell
+            groups.setdefault(_shared_settings(cell.settings), {})[cell.algorithm] = cell
     best = max(
         groups.values(),
         key=lambda group: (
@@ -204,7 +199,7 @@ def _row(env: str, cells: list[Cell], shared: set[str]) -> Row:
     return Row(env, {name: best[name] for name in paper.ALGORITHMS if name in best})
 
 
-def _sweeps(cells: list[Cell], shared: set[str]) -> list[Sweep]:
+def _sweeps(cells: list[Cell]) -> list[Sweep]:
     found = []
     for parameter, fixed, value in (
         ("n_samples", "sigma", paper.SIGMA),
@@ -213,7 +208,7 @@ def _sweeps(cells: list[Cell], shared: set[str]) -> list[Sweep]:
         groups: dict[tuple[Any, ...], dict[float, Cell]] = {}
         for cell in sorted(cells, key=lambda cell: (getattr(cell.settings, parameter), len(cell.runs))):
             if getattr(cell.settings, fixed) == value:
-                key = _shared_settings(cell.settings, shared)
+                key = _shared_settings(cell.settings)
                 groups.setdefault(key, {})[getattr(cell.settings, parameter)] = cell
         best = max(groups.values(), key=len, default={})
         if len(best) > 1:

@@ -39,7 +39,7 @@ def _values(texts: Iterable[str]) -> str:
     counts = Counter(texts)
     if len(counts) == 1:
         return next(iter(counts)) or "not recorded"
-    return ", ".join(f"{text or 'not set'} ({count} runs)" for text, count in sorted(counts.items()))
+    return ", ".join(f"{text or 'not set'} ({count} run{'s' * (count > 1)})" for text, count in sorted(counts.items()))
 
 
 def _hyperparameters(runs: list[Run]) -> list[list[str]]:

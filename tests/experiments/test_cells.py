@@ -74,14 +74,16 @@ def test_a_row_has_one_number_of_steps(tmp_path):
     assert [(cell.algorithm, cell.step) for cell in found.other_settings] == [("ddpg", 20_000)]
 
 
-def test_a_hyperparameter_that_only_one_algorithm_has_does_not_part_them(tmp_path):
+def test_a_hyperparameter_of_the_smoothing_does_not_part_the_algorithms(tmp_path):
+    write_runs(tmp_path, "Ant-v5", "soft-ddpg", [[2.0]], antithetic=False)
+    write_runs(tmp_path, "Ant-v5", "soft-ddpg-centered", [[3.0]], antithetic=True)
+    assert list(arranged(tmp_path).rows["Ant-v5"].cells) == ["soft-ddpg", "soft-ddpg-centered"]
     write_runs(tmp_path, "Ant-v5", "ddpg", [[1.0]])
-    write_runs(tmp_path, "Ant-v5", "soft-ddpg", [[2.0]], antithetic=True)
-    assert list(arranged(tmp_path).rows["Ant-v5"].cells) == ["ddpg", "soft-ddpg"]
-    # With two values of it, the cells of Soft DDPG are still not mixed.
-    write_runs(tmp_path, "Ant-v5", "soft-ddpg", [[3.0], [3.0]], antithetic=False)
+    assert list(arranged(tmp_path).rows["Ant-v5"].cells) == ["ddpg", "soft-ddpg", "soft-ddpg-centered"]
+    # With two values of it, the cells of one algorithm are still not mixed.
+    write_runs(tmp_path, "Ant-v5", "soft-ddpg", [[5.0], [5.0]], antithetic=True)
     found = arranged(tmp_path)
-    assert found.rows["Ant-v5"].cells["soft-ddpg"].scores.tolist() == [3.0, 3.0]
+    assert found.rows["Ant-v5"].cells["soft-ddpg"].scores.tolist() == [5.0, 5.0]
     assert [cell.scores.tolist() for cell in found.other_settings] == [[2.0]]
 
 

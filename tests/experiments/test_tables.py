@@ -155,7 +155,7 @@ def test_other_environments_and_settings_have_their_place(tmp_path):
     _, found = tables(tmp_path, "other-settings")
     assert [cell.main for cell in found["Runs apart"].rows[0]] == ["Reacher-v5", "DDPG", "gamma 0.9", "9.00 †"]
     _, found = tables(tmp_path, "settings")
-    assert [Text("gamma"), Text("0.9 (1 runs), 0.99 (2 runs)"), Text("0.99")] in found["Hyperparameters"].rows
+    assert [Text("gamma"), Text("0.9 (1 run), 0.99 (2 runs)"), Text("0.99")] in found["Hyperparameters"].rows
     assert [Text("commit"), Text("0123abc")] in found["Software and machines"].rows
     assert [Text("Wall time, all runs together"), Text("0.03 hours")] in found["Runs"].rows
 
