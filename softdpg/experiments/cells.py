@@ -58,7 +58,7 @@ class Cell:
     def is_complete(self, swept: bool = False) -> bool:
         """Whether the cell has the paper's seeds, steps and settings (for ``swept``, see :func:`deviations`)."""
         enough = len(self.runs) >= paper.SEEDS and self.step >= paper.TOTAL_TIMESTEPS
-        return enough and not deviations(self.settings, swept)
+        return enough and not deviations(self, swept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,12 +121,12 @@ def arrange(runs: list[Run]) -> Results:
     )
 
 
-def deviations(settings: Settings, swept: bool = False) -> list[str]:
-    """Where settings other than the number of steps depart from the paper, and from the evaluation protocol.
+def deviations(cell: Cell, swept: bool = False) -> list[str]:
+    """Where a cell's settings other than the number of steps depart from the paper, and from the evaluation protocol.
 
     Sigma and N do not count in a sensitivity sweep (``swept``), whose subject they are.
     """
-    found = []
+    settings, found = cell.settings, []
     if not swept and settings.sigma not in (None, paper.SIGMA):
         found.append(f"sigma {settings.sigma:g} instead of {paper.SIGMA:g}")
     if not swept and settings.n_samples not in (None, paper.N_SAMPLES):
@@ -134,6 +134,8 @@ def deviations(settings: Settings, swept: bool = False) -> list[str]:
     for name, text in settings.hyperparameters:
         if name in paper.HYPERPARAMETERS and not _same(text, paper.HYPERPARAMETERS[name]):
             found.append(f"{name} {text} instead of {json.dumps(paper.HYPERPARAMETERS[name])}")
+    if cell.algorithm == "soft-ddpg" and ("antithetic", "true") in settings.hyperparameters:
+        found.append("antithetic instead of independent noise")
     if settings.evaluation_every != paper.EVALUATION_EVERY:
         found.append(f"evaluated every {settings.evaluation_every} steps instead of {paper.EVALUATION_EVERY}")
     if settings.evaluation_episodes != paper.EVALUATION_EPISODES:
@@ -183,13 +185,13 @@ def _shared_settings(settings: Settings) -> tuple[Any, ...]:
 def _row(env: str, cells: list[Cell]) -> Row:
     """The settings with the paper's hyperparameters, the most algorithms, steps and seeds, in this order."""
     groups: dict[tuple[Any, ...], dict[str, Cell]] = {}
-    for cell in sorted(cells, key=lambda cell: len(cell.runs)):
+    for cell in sorted(cells, key=lambda cell: (not deviations(cell), len(cell.runs))):
         if cell.settings.sigma in (None, paper.SIGMA) and cell.settings.n_samples in (None, paper.N_SAMPLES):
             groups.setdefault(_shared_settings(cell.settings), {})[cell.algorithm] = cell
     best = max(
         groups.values(),
         key=lambda group: (
-            not any(deviations(cell.settings) for cell in group.values()),
+            not any(deviations(cell) for cell in group.values()),
             len(group),
             next(iter(group.values())).settings.steps,
             sum(len(cell.runs) for cell in group.values()),

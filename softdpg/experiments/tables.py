@@ -80,7 +80,7 @@ def describe(cell: Cell, swept: bool = False) -> str:
         steps_text = f"{format_steps(step)} of {format_steps(paper.TOTAL_TIMESTEPS)} steps"
     waiting = [f"{cell.waiting} more not finished"] if cell.waiting else []
     waiting += [] if cell.runs[0].finished else ["not finished"]
-    return ", ".join([seeds_text, steps_text, *waiting, *deviations(cell.settings, swept)])
+    return ", ".join([seeds_text, steps_text, *waiting, *deviations(cell, swept)])
 
 
 def measured(cell: Cell | None, bold: bool = False, swept: bool = False) -> Text:
@@ -243,7 +243,7 @@ def _other_settings(results: Results) -> Section | None:
     for cell in results.other_settings:
         row = results.rows.get(cell.env)
         reference = (row.cells.get(cell.algorithm) or next(iter(row.cells.values()))) if row else None
-        differing = differences(cell.settings, reference.settings) if reference else deviations(cell.settings)
+        differing = differences(cell.settings, reference.settings) if reference else deviations(cell)
         label = paper.ALGORITHMS[cell.algorithm].label
         lines.append([Text(cell.env), Text(label), Text(", ".join(differing) or MISSING), measured(cell)])
     notes = ["These runs differ in their settings from those above, so they are in none of the cells there."]

@@ -57,8 +57,8 @@ def test_runs_with_another_hyperparameter_stay_apart(tmp_path):
     (other,) = found.other_settings
     assert other.scores.tolist() == [50.0, 60.0, 70.0]
     assert differences(other.settings, main.settings) == ["learning_rate 0.001"]
-    assert deviations(other.settings) == ["learning_rate 0.001 instead of 0.0001"]
-    assert deviations(main.settings) == []
+    assert deviations(other) == ["learning_rate 0.001 instead of 0.0001"]
+    assert deviations(main) == []
 
 
 def test_a_row_has_one_number_of_steps(tmp_path):
@@ -80,11 +80,13 @@ def test_a_hyperparameter_of_the_smoothing_does_not_part_the_algorithms(tmp_path
     assert list(arranged(tmp_path).rows["Ant-v5"].cells) == ["soft-ddpg", "soft-ddpg-centered"]
     write_runs(tmp_path, "Ant-v5", "ddpg", [[1.0]])
     assert list(arranged(tmp_path).rows["Ant-v5"].cells) == ["ddpg", "soft-ddpg", "soft-ddpg-centered"]
-    # With two values of it, the cells of one algorithm are still not mixed.
+    # With two values of it, the cells of one algorithm are not mixed, and the paper's is the one in the row.
     write_runs(tmp_path, "Ant-v5", "soft-ddpg", [[5.0], [5.0]], antithetic=True)
     found = arranged(tmp_path)
-    assert found.rows["Ant-v5"].cells["soft-ddpg"].scores.tolist() == [5.0, 5.0]
-    assert [cell.scores.tolist() for cell in found.other_settings] == [[2.0]]
+    assert found.rows["Ant-v5"].cells["soft-ddpg"].scores.tolist() == [2.0]
+    assert [cell.scores.tolist() for cell in found.other_settings] == [[5.0, 5.0]]
+    assert deviations(found.other_settings[0]) == ["antithetic instead of independent noise"]
+    assert deviations(found.rows["Ant-v5"].cells["soft-ddpg-centered"]) == []
 
 
 def test_sweeps_share_the_run_that_is_in_both(tmp_path):
