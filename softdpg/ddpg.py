@@ -102,7 +102,7 @@ def update(
         "critic_loss": loss,
         "q_mean": values.mean(),
         "actor_loss": -policy_values.mean(),
-        "actor_gradient_norm": optax.global_norm(gradient),
+        "actor_gradient_norm": optax.tree.norm(gradient),
         "saturated_actions": jnp.mean(jnp.abs(actions) > SATURATED),
     }
     return actor_state, qf_state, key, metrics

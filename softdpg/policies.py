@@ -20,7 +20,7 @@ from softdpg.networks import ActionLayer, Activation, Actor, Critic
 class DDPGPolicy(BaseJaxPolicy):
     """A deterministic actor and one critic.
 
-    :param observation_space: Box, or Dict of Box (its parts are flattened and joined)
+    :param observation_space: Box or MultiBinary, or a Dict of them (its parts are flattened and joined)
     :param action_space: bounded Box; the networks work in actions scaled to [-1, 1]
     :param lr_schedule: learning rate of the actor at the start
     :param net_arch: units of each hidden layer, or ``{"pi": [...], "qf": [...]}``

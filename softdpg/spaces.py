@@ -11,8 +11,8 @@ def check_spaces(observation_space: spaces.Space, action_space: spaces.Space) ->
     if not np.all(np.isfinite(action_space.low)) or not np.all(np.isfinite(action_space.high)):
         raise ValueError(f"env must have a bounded action space, with finite low and high, not {action_space}")
     parts = observation_space.values() if isinstance(observation_space, spaces.Dict) else [observation_space]
-    if not all(isinstance(part, spaces.Box) for part in parts):
-        raise ValueError(f"env must have a Box observation space, or a Dict of Box spaces, not {observation_space}")
+    if not all(isinstance(part, spaces.Box | spaces.MultiBinary) for part in parts):
+        raise ValueError(f"env must have a Box or MultiBinary observation space or a Dict of them: {observation_space}")
 
 
 def float32_space(space: spaces.Space) -> spaces.Space:

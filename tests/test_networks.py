@@ -60,7 +60,7 @@ def test_critic_equals_plain_evaluation(action_layer, net_arch):
 
 @pytest.mark.parametrize(("action_layer", "entry_inputs"), [("second", 400), ("input", 105)])
 def test_kernels_of_the_action_layer_are_drawn_as_one(action_layer, entry_inputs):
-    critic, params = make_critic(action_layer, (400, 300), d=105, m=8)
+    _, params = make_critic(action_layer, (400, 300), d=105, m=8)
     layers = params["params"]
     state = layers["hidden_1" if action_layer == "second" else "hidden_0"]["kernel"]
     expected = 1 / np.sqrt(entry_inputs + 8)

@@ -1,0 +1,102 @@
+"""Bad arguments are refused by name; NaN and infinity stop training before they reach buffer or weights."""
+
+import gymnasium as gym
+import jax
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from softdpg import DDPG, SoftDDPG
+
+SMALL = dict(learning_starts=20, batch_size=16, buffer_size=500, seed=0, policy_kwargs=dict(net_arch=[16, 16]))
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        (dict(sigma=0.0), "sigma must be a number > 0, not 0.0"),
+        (dict(sigma=-1), "sigma must be a number > 0, not -1"),
+        (dict(sigma=float("nan")), "sigma must be a number > 0, not nan"),
+        (dict(n_samples=0), "n_samples must be a whole number >= 1, not 0"),
+        (dict(n_samples=2.5), "n_samples must be a whole number >= 1, not 2.5"),
+        (dict(n_samples=5, estimator="centered"), "n_samples must be even for antithetic pairs .* not 5"),
+        (dict(n_samples=3, antithetic=True), "n_samples must be even for antithetic pairs .* not 3"),
+        (dict(n_samples=1, estimator="centered", antithetic=False), "n_samples must be at least 2"),
+        (dict(estimator="biased"), 'estimator must be "paper" or "centered", not \'biased\''),
+        (dict(action_layer="third"), 'action_layer must be "second" or "input", not \'third\''),
+        (dict(action_noise=-0.1), "action_noise must be a standard deviation >= 0"),
+        (dict(policy_kwargs=dict(net_arch=[16])), "net_arch of the critic has no second hidden layer"),
+    ],
+)
+def test_argument_is_named(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        SoftDDPG("MlpPolicy", "Pendulum-v1", **{**SMALL, **kwargs})
+
+
+class Spaces(gym.Env):
+    """An environment of the given spaces."""
+
+    def __init__(self, observation_space, action_space):
+        self.observation_space, self.action_space = observation_space, action_space
+
+
+BOX = spaces.Box(-1, 1, (2,), np.float32)
+
+
+@pytest.mark.parametrize("algorithm", [DDPG, SoftDDPG])
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ("CartPole-v1", r"env must have a Box action space .* not Discrete\(2\)"),
+        (Spaces(BOX, spaces.Box(-np.inf, np.inf, (2,), np.float32)), "env must have a bounded action space"),
+        (Spaces(BOX, spaces.Box(-1, np.inf, (2,), np.float32)), "env must have a bounded action space"),
+        (Spaces(BOX, spaces.MultiDiscrete([2, 2])), "env must have a Box action space"),
+        (Spaces(spaces.Discrete(3), BOX), "env must have a Box or MultiBinary observation space"),
+    ],
+)
+def test_spaces_are_named(algorithm, env, message):
+    with pytest.raises(ValueError, match=message):
+        algorithm("MlpPolicy", env, **SMALL)
+
+
+class Broken(gym.Wrapper):
+    """Pendulum whose reward or observation is not finite at one step."""
+
+    def __init__(self, what, value, at):
+        super().__init__(gym.make("Pendulum-v1"))
+        self.what, self.value, self.at, self.steps = what, value, at, 0
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.steps += 1
+        if self.steps == self.at:
+            if self.what == "reward":
+                reward = self.value
+            else:
+                observation = np.full_like(observation, self.value)
+        return observation, reward, terminated, truncated, info
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("what", ["reward", "observation"])
+@pytest.mark.parametrize("at", [33, 200])  # within an episode, and at its end, where SB3 resets before it returns
+def test_not_finite_stops_training_and_leaves_buffer_and_weights_clean(what, value, at):
+    model = SoftDDPG("MlpPolicy", Broken(what, value, at), n_samples=4, **{**SMALL, "learning_starts": at - 10})
+    with pytest.raises(ValueError, match=f"the {what} of step {at} is NaN or infinite"):
+        model.learn(300)
+    assert model.replay_buffer.size() == at - 1
+    buffer = model.replay_buffer
+    for array in (buffer.observations, buffer.next_observations, buffer.rewards, buffer.actions):
+        assert np.isfinite(array).all()
+    for leaf in jax.tree.leaves((model.policy.actor_state.params, model.policy.qf_state.params)):
+        assert np.isfinite(leaf).all()
+
+
+def test_first_observation_is_checked():
+    class BadReset(gym.Wrapper):
+        def reset(self, **kwargs):
+            observation, info = self.env.reset(**kwargs)
+            return observation * np.nan, info
+
+    with pytest.raises(ValueError, match="the observation after reset, at step 0, is NaN or infinite"):
+        DDPG("MlpPolicy", BadReset(gym.make("Pendulum-v1")), **SMALL).learn(10)
