@@ -62,7 +62,8 @@ class LunarLanderDiscrete(DiscreteReward[LunarLanderRule]):
     | termination, both legs down, \\|x\\| < 0.2 | 100 |
     | termination, not both legs down | -50 |
 
-    Termination with both legs down outside the zone is worth nothing.
+    Termination with both legs down outside the zone is worth nothing; inside it, it is a landing, even where the base
+    environment counts a crash because the body touched the ground.
 
     **Memory**: which of the first two rows were paid. **Ceiling**: 115.
 

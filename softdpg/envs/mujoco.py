@@ -207,14 +207,14 @@ class InvertedPendulumDiscrete(DiscreteReward[InvertedPendulumRule]):
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
         """Hand the pole's angle to the rule."""
         rule = self.rule
-        reward = rule.step(angles=(observation.item(1),), failed=terminated)
+        reward = rule.step(angle=observation.item(1), failed=terminated)
         info["steps"] = rule.steps
         info["survival_bonus"] = rule.survival_bonus
         return reward
 
 
 class InvertedDoublePendulumDiscrete(DiscreteReward[InvertedDoublePendulumRule]):
-    """``softdpg/InvertedDoublePendulumDiscrete-v0``: ``InvertedDoublePendulum-v5``, rewarded likewise.
+    """``softdpg/InvertedDoublePendulumDiscrete-v0``: ``InvertedDoublePendulum-v5``, rewarded for precision.
 
     m is the larger of the magnitudes of the two hinge joints' angles.
 
@@ -240,10 +240,10 @@ class InvertedDoublePendulumDiscrete(DiscreteReward[InvertedDoublePendulumRule])
     summary = "20, 5, 1 a step within 0.05, 0.15, 0.4 rad; 500 at steps 500 and 1,000; -10 instead on termination"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand the two hinge angles to the rule."""
+        """Hand the larger of the two hinge angles to the rule."""
         _, angle_1, angle_2 = self.env.data.qpos.tolist()  # type: ignore[attr-defined]
         rule = self.rule
-        reward = rule.step(angles=(angle_1, angle_2), failed=terminated)
+        reward = rule.step(angle=max(abs(angle_1), abs(angle_2)), failed=terminated)
         info["steps"] = rule.steps
         info["survival_bonus"] = rule.survival_bonus
         return reward

@@ -1,5 +1,7 @@
 """The listing of the environments: complete, true, and the same in the documentation."""
 
+import dataclasses
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +10,7 @@ import gymnasium as gym
 import pytest
 
 import softdpg  # noqa: F401
-from softdpg.envs import DISCRETE_ENVS
+from softdpg.envs import DISCRETE_ENVS, rules
 from softdpg.envs.listing import SIZES, env_rows, markdown
 from softdpg.experiments.paper import PAPER_SCORES
 
@@ -44,6 +46,17 @@ def test_ceilings() -> None:
 
 def test_documentation_holds_the_current_tables() -> None:
     assert markdown(PAPER_SCORES) in (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("rule_name", [name for name in rules.__all__ if name != "Rule"])
+def test_documentation_names_every_argument(rule_name: str) -> None:
+    text = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
+    environment = rule_name.removesuffix("Rule")
+    row = next(
+        line for line in text.split("## Arguments")[1].splitlines() if re.match(rf"\|.*\b{environment}\b.*\|", line)
+    )
+    names = [field.name for field in dataclasses.fields(getattr(rules, rule_name)) if field.init]
+    assert sorted(re.findall(r"`(\w+)`", row)) == sorted(names)
 
 
 def test_command_lists_ids_scores_and_loads_no_simulator() -> None:

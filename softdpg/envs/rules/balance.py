@@ -17,10 +17,10 @@ from softdpg.envs.rules.base import (
 
 @dataclass(kw_only=True, slots=True)
 class BalanceRule(Rule):
-    """A reward for the band of the largest angle, one-time bonuses for survival; failure overwrites the whole reward.
+    """A reward for the band of the angle, one-time bonuses for survival; failure overwrites the whole reward.
 
     Args:
-        angle_bounds: increasing bounds of the largest ``|angle|``, > 0; a band includes its lower bound, not its upper.
+        angle_bounds: increasing bounds of ``|angle|``, > 0; a band includes its lower bound, not its upper.
         angle_rewards: one for each band, one more than ``angle_bounds``; the last is for everything beyond.
         survival_steps: step counts, increasing, at which a bonus is paid.
         survival_rewards: the bonuses, as many as ``survival_steps``.
@@ -51,14 +51,14 @@ class BalanceRule(Rule):
         self.steps = 0
         self.survival_bonus = 0.0
 
-    def step(self, *, angles: tuple[float, ...], failed: bool) -> float:
-        """Score a step that ended with these joint angles from upright, in radians."""
+    def step(self, *, angle: float, failed: bool) -> float:
+        """Score a step that ended at ``angle`` from upright, in radians; of several joints, the largest."""
         self.steps += 1
         if failed:
             self.survival_bonus = 0.0
             return self.failure_reward
-        self.survival_bonus = self._bonus_at.get(self.steps, 0.0)
-        return self.angle_rewards[bisect_right(self.angle_bounds, max(map(abs, angles)))] + self.survival_bonus
+        bonus = self.survival_bonus = self._bonus_at.get(self.steps, 0.0)
+        return self.angle_rewards[bisect_right(self.angle_bounds, abs(angle))] + bonus
 
     def progress_names(self) -> tuple[str, ...]:
         """Name each entry of ``progress()``."""
