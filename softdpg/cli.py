@@ -11,6 +11,23 @@ from typing import Annotated, Any
 import tyro
 
 from softdpg.errors import UserError
+from softdpg.experiments.config import RunConfig
+
+
+def train(config: Annotated[RunConfig, tyro.conf.arg(name="")], out: Path, keep_buffer: bool = False) -> None:
+    """Train one agent in a run directory. The same command goes on with a run that was stopped or killed.
+
+    Args:
+        config: Settings of the run.
+        out: The run directory; new, empty, or that of the same run.
+        keep_buffer: Keep the replay buffer's file after the run is finished.
+    """
+    from softdpg.experiments.threads import use_one_thread
+
+    use_one_thread()
+    from softdpg.experiments.training import train
+
+    sys.exit(train(config, out, keep_buffer=keep_buffer))
 
 
 def theory(
@@ -28,6 +45,18 @@ def theory(
     from softdpg.theory.report import run
 
     run(all_cases, json, out)
+
+
+def toy(settings: Annotated[ToySettings, tyro.conf.arg(name="")], out: Path = Path("runs/toy")) -> None:
+    """Train on the paper's toy and draw its figure 1: learned critics beside the exact ones. About 3 minutes.
+
+    Args:
+        settings: Settings of the experiment.
+        out: Directory of the picture.
+    """
+    from softdpg.experiments.toy import run
+
+    run(settings, out)
 
 
 def envs(markdown: bool = False) -> None:
@@ -70,7 +99,9 @@ def report(path: tyro.conf.Positional[Path], out: Path | None = None) -> None:
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "envs": envs,
+    "train": train,
     "theory": theory,
+    "toy": toy,
     "report": report,
     "version": version,
 }

@@ -1,0 +1,5 @@
+"""``python -m softdpg`` is the command ``softdpg``."""
+
+from softdpg.cli import main
+
+main()

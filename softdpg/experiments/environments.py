@@ -1,0 +1,80 @@
+"""Environments for runs: found by id, checked, and seeded episode by episode."""
+
+import difflib
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from softdpg.errors import UserError
+
+# The streams of seeds of a run.
+TRAINING, EVALUATION, REPLAY = range(3)
+
+
+def episode_seed(seed: int, stream: int, *number: int) -> int:
+    """A seed for one episode, independent of every other stream's and number's."""
+    return int(np.random.SeedSequence(seed, spawn_key=(stream, *number)).generate_state(1)[0])
+
+
+class SeededEpisodes(gym.Wrapper):
+    """Seeds every reset from the run's seed and the episode's number.
+
+    The state of an environment at an episode's start is then a function of two integers, whatever random generators
+    it holds, so a run can go on from any episode without a snapshot of the environment.
+    """
+
+    def __init__(self, env: gym.Env, seed: int) -> None:
+        super().__init__(env)
+        self.seed = seed
+        self.episode = 0  # the number of the next reset
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start the next episode; the caller's seed is not used."""
+        self.episode += 1
+        return self.env.reset(seed=episode_seed(self.seed, TRAINING, self.episode - 1), options=options)
+
+
+class NewWorld(gym.Wrapper):
+    """BipedalWalker with a new Box2D world in every episode.
+
+    The environment reuses one world, whose collision tree keeps traces of earlier episodes: the same seed and actions
+    then end in other bits than in a new environment.
+    """
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Replace the world, then reset."""
+        walker: Any = self.unwrapped
+        walker._destroy()
+        walker.world = type(walker.world)()
+        return self.env.reset(seed=seed, options=options)
+
+
+def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:
+    """Make an environment with Box observations and actions; ``UserError`` if there is none of that name."""
+    try:
+        env = gym.make(env_id, render_mode=render_mode)
+    except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):
+        raise UserError(f"no environment {env_id!r}{near_matches(env_id, list(gym.registry))}") from None
+    except (gym.error.Error, ImportError, ValueError) as error:
+        raise UserError(f"cannot make environment {env_id!r}: {' '.join(str(error).split())}") from None
+    for kind, space in (("observation", env.observation_space), ("action", env.action_space)):
+        if not isinstance(space, gym.spaces.Box):
+            env.close()
+            raise UserError(f"{env_id} has a {type(space).__name__} {kind} space; softdpg needs a Box")
+    assert isinstance(env.action_space, gym.spaces.Box)
+    if not env.action_space.is_bounded():
+        env.close()
+        raise UserError(f"{env_id} has an unbounded action space; softdpg needs finite bounds")
+    return NewWorld(env) if type(env.unwrapped).__name__ == "BipedalWalker" else env
+
+
+def near_matches(name: str, known: list[str]) -> str:
+    """``; did you mean A, B?`` for the known names nearest to ``name``, or nothing."""
+    by_key: dict[str, str] = {}
+    for candidate in known:
+        for key in (candidate, candidate.rsplit("/")[-1], candidate.rsplit("-v")[0]):
+            by_key.setdefault(key.lower(), candidate)
+    keys = difflib.get_close_matches(name.lower(), by_key, n=5, cutoff=0.6)
+    found = list(dict.fromkeys(by_key[key] for key in keys))[:3]
+    return f"; did you mean {', '.join(found)}?" if found else ""
