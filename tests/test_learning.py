@@ -1,0 +1,25 @@
+"""Long tests: the algorithms learn. ``docs/results`` has more seeds; these guard one."""
+
+import gymnasium as gym
+import pytest
+from stable_baselines3.common.callbacks import EvalCallback, StopTrainingOnRewardThreshold
+from stable_baselines3.common.monitor import Monitor
+
+from softdpg import SoftDDPG
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("env", "steps", "score"), [("softdpg/PendulumDiscrete-v0", 15_000, 2_000), ("Pendulum-v1", 20_000, -200)]
+)
+def test_centered_soft_ddpg_solves_pendulum(env, steps, score):
+    """The mean of 10 deterministic episodes reaches the score within the steps."""
+    evaluation = EvalCallback(
+        Monitor(gym.make(env)),
+        eval_freq=1_000,
+        n_eval_episodes=10,
+        callback_on_new_best=StopTrainingOnRewardThreshold(reward_threshold=score, verbose=0),
+        verbose=0,
+    )
+    SoftDDPG("MlpPolicy", env, estimator="centered", seed=0).learn(steps, callback=evaluation)
+    assert evaluation.best_mean_reward >= score
