@@ -10,6 +10,11 @@ ActionLayer = Literal["second", "input"]
 Activation = Callable[[jax.Array], jax.Array]
 
 
+def relu(x: jax.Array) -> jax.Array:
+    """``max(x, 0)``; a plain function, so that it is the same object after pickling and nothing compiles anew."""
+    return nn.relu(x)
+
+
 class Actor(nn.Module):
     """Deterministic policy ``pi(s)`` in (-1, 1)^m: hidden layers, then tanh.
 
@@ -20,7 +25,7 @@ class Actor(nn.Module):
 
     action_dim: int
     net_arch: Sequence[int] = (400, 300)
-    activation_fn: Activation = nn.relu
+    activation_fn: Activation = relu
 
     @nn.compact
     def __call__(self, observations: jax.Array) -> jax.Array:
@@ -49,7 +54,7 @@ class Critic(nn.Module):
     action_dim: int
     net_arch: Sequence[int] = (400, 300)
     action_layer: ActionLayer = "second"
-    activation_fn: Activation = nn.relu
+    activation_fn: Activation = relu
 
     def setup(self) -> None:
         """Layers ``hidden_i`` and ``value``; ``action`` adds the action's part to its hidden layer."""

@@ -14,7 +14,7 @@ from sbx.common.policies import BaseJaxPolicy
 from sbx.common.type_aliases import RLTrainState
 from stable_baselines3.common.type_aliases import Schedule
 
-from softdpg.networks import ActionLayer, Activation, Actor, Critic
+from softdpg.networks import ActionLayer, Activation, Actor, Critic, relu
 
 
 class DDPGPolicy(BaseJaxPolicy):
@@ -43,7 +43,7 @@ class DDPGPolicy(BaseJaxPolicy):
         lr_schedule: Schedule,
         net_arch: Sequence[int] | dict[str, Sequence[int]] = (400, 300),
         action_layer: ActionLayer = "second",
-        activation_fn: Activation = nn.relu,
+        activation_fn: Activation = relu,
         optimizer_class: Callable[..., optax.GradientTransformation] = optax.adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
