@@ -35,8 +35,11 @@ def plain_update(
     def repeat(x: jax.Array) -> jax.Array:  # (batch, ...) -> (N * batch, ...)
         return jnp.tile(x, (n_samples,) + (1,) * (x.ndim - 1))
 
+    def noise(key: jax.Array) -> jax.Array:  # (N * batch, m)
+        return gaussian_perturbations(key, n_samples, shape[::-1]).swapaxes(1, 2).reshape(-1, shape[-1])
+
     # Line 4
-    w = gaussian_perturbations(target_key, n_samples, shape).reshape(-1, shape[-1])
+    w = noise(target_key)
     next_observations = repeat(batch.next_observations)
     next_actions = actor_state.apply_fn(actor_state.target_params, next_observations)
     next_actions = jnp.clip(next_actions + sigma * w, -1, 1)
@@ -53,7 +56,7 @@ def plain_update(
     qf_state = _descend(qf_state, gradient, qf_learning_rate)
 
     # Line 7
-    w = gaussian_perturbations(actor_key, n_samples, shape).reshape(-1, shape[-1])
+    w = noise(actor_key)
     observations = repeat(batch.observations)
     samples = jnp.clip(actor_state.apply_fn(actor_state.params, observations) + sigma * w, -1, 1)
     values = qf_state.apply_fn(qf_state.params, observations, samples)

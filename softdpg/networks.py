@@ -74,14 +74,13 @@ class Critic(nn.Module):
         return self.head(self.features(observations), actions)
 
     def at_actions(self, observations: jax.Array, actions: jax.Array) -> jax.Array:
-        """``Q(s, a_i)`` for observations ``(batch, d)`` and N actions of each ``(N, batch, m)``: ``(N, batch)``."""
-        features = self.features(observations)
+        """``Q(s, a_i)`` for observations ``(batch, d)`` and N actions of each ``(N, m, batch)``: ``(N, batch)``."""
         # One sample at a time on a CPU: its hidden units stay in the cache. Elsewhere all at once.
         return jax.lax.platform_dependent(
-            features,
+            self.features(observations).T,
             actions,
-            cpu=lambda z, a: jax.lax.map(lambda a_i: self.head(z, a_i), a),
-            default=jax.vmap(self.head, in_axes=(None, 0)),
+            cpu=lambda z, a: jax.lax.map(lambda a_i: self._head_of_columns(z, a_i), a),
+            default=jax.vmap(self._head_of_columns, in_axes=(None, 0)),
         )
 
     def features(self, observations: jax.Array) -> jax.Array:
@@ -97,6 +96,24 @@ class Critic(nn.Module):
         for layer in self.hidden[self.entry + 1 :]:
             x = self.activation_fn(layer(x))
         return self.value(x)[:, 0]
+
+    def _head_of_columns(self, features: jax.Array, actions: jax.Array) -> jax.Array:
+        """:meth:`head` with states as columns, features ``(h, batch)`` and actions ``(m, batch)``: ``(batch,)``.
+
+        Wide rows of states vectorise where the few components of an action would not.
+        """
+        x = self.activation_fn(features + _kernel(self.action).T @ actions)
+        for layer in self.hidden[self.entry + 1 :]:
+            x = self.activation_fn(_kernel(layer).T @ x + _bias(layer)[:, None])
+        return (_kernel(self.value).T @ x)[0] + _bias(self.value)
+
+
+def _kernel(layer: nn.Dense) -> jax.Array:
+    return layer.variables["params"]["kernel"]
+
+
+def _bias(layer: nn.Dense) -> jax.Array:
+    return layer.variables["params"]["bias"]
 
 
 def _lecun_normal(share: float) -> nn.initializers.Initializer:

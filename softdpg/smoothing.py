@@ -8,8 +8,8 @@ For ``f : R^m -> R`` and ``w ~ N(0, I)`` the smoothed function and its gradient 
 Both are estimated from N draws of ``w``. The functions here take the draws and the values of ``f`` at the perturbed
 points, never ``f`` itself: whoever calls them decides how the N evaluations are made.
 
-Shapes: ``x`` is ``(..., m)``, for instance a batch of actions; draws and perturbed points are ``(N, ..., m)``; values
-of ``f`` are ``(N, ...)``.
+Shapes: the components of an action come first and the batch last, ``x`` is ``(m, ...)``, because a long last axis is
+what a CPU vectorises over. Draws and perturbed points are ``(N, m, ...)``; values of ``f`` are ``(N, ...)``.
 """
 
 import jax
@@ -23,25 +23,24 @@ def gaussian_perturbations(
 
     :param key: JAX random key
     :param n_samples: N; even if ``antithetic``
-    :param shape: shape of the points to perturb, ``(..., m)``
+    :param shape: shape of the points to perturb, ``(m, ...)``
     :param antithetic: make the second half of the draws the negative of the first, ``w_{i + N/2} = -w_i``
     :return: ``(N, *shape)``
     """
-    if antithetic:
-        half = gaussian_perturbations(key, n_samples // 2, shape)
-        return jnp.concatenate([half, -half])
-    # On a CPU the generator's cost depends on the shape asked for, by up to a factor of five; with the long axis
-    # last it is at its best for all action dimensions.
-    *batch, m = shape
-    return jnp.moveaxis(jax.random.normal(key, (n_samples, m, *batch)), 1, -1)
+    if not antithetic:
+        return jax.random.normal(key, (n_samples, *shape))
+    half = jax.random.normal(key, (n_samples // 2, *shape))
+    # A product with the signs: XLA would draw each half anew to concatenate them.
+    signs = jnp.array([1.0, -1.0]).reshape(2, *[1] * half.ndim)
+    return (signs * half).reshape(n_samples, *shape)
 
 
 def perturbed(x: jax.Array, w: jax.Array, sigma: float, low: float = -jnp.inf, high: float = jnp.inf) -> jax.Array:
     """Perturbed points ``clip(x + sigma w_i, low, high)`` (lines 4 and 7 of Algorithm 1).
 
-    :param x: ``(..., m)``
-    :param w: ``(N, ..., m)``
-    :return: ``(N, ..., m)``
+    :param x: ``(m, ...)``
+    :param w: ``(N, m, ...)``
+    :return: ``(N, m, ...)``
     """
     return jnp.clip(x + sigma * w, low, high)
 
@@ -62,12 +61,12 @@ def paper_gradient(x: jax.Array, points: jax.Array, values: jax.Array, sigma: fl
     ``a_i - x`` is not zero and the estimate is off by that mean times the level of ``f``: near a bound it points
     out of the bound where ``f`` is negative, and inwards where ``f`` is positive, whatever the slope of ``f``.
 
-    :param x: ``(..., m)``
-    :param points: ``a_i``, ``(N, ..., m)``
+    :param x: ``(m, ...)``
+    :param points: ``a_i``, ``(N, m, ...)``
     :param values: ``f(a_i)``, ``(N, ...)``
-    :return: ``(..., m)``
+    :return: ``(m, ...)``
     """
-    return jnp.mean((points - x) * values[..., None], axis=0) / sigma**2
+    return jnp.mean((points - x) * values[:, None], axis=0) / sigma**2
 
 
 def centered_gradient(w: jax.Array, values: jax.Array, sigma: float, antithetic: bool = False) -> jax.Array:
@@ -84,15 +83,15 @@ def centered_gradient(w: jax.Array, values: jax.Array, sigma: float, antithetic:
 
         mean over pairs of w_i (f(x + sigma w_i) - f(x - sigma w_i)) / (2 sigma)
 
-    :param w: the draws, ``(N, ..., m)``
+    :param w: the draws, ``(N, m, ...)``
     :param values: ``f`` at the (clipped) perturbed points, ``(N, ...)``
     :param antithetic: the draws are antithetic pairs in the order of :func:`gaussian_perturbations`
-    :return: ``(..., m)``
+    :return: ``(m, ...)``
     """
-    n_samples = values.shape[0]
+    n_samples = len(values)
     if antithetic:
         plus, minus = jnp.split(values, 2)
-        return jnp.mean(w[: n_samples // 2] * (plus - minus)[..., None], axis=0) / (2 * sigma)
+        return jnp.mean(w[: n_samples // 2] * (plus - minus)[:, None], axis=0) / (2 * sigma)
     # f_i - mean of the others = (f_i - mean of all) N / (N - 1)
     advantages = (values - values.mean(axis=0)) * (n_samples / (n_samples - 1))
-    return jnp.mean(w * advantages[..., None], axis=0) / sigma
+    return jnp.mean(w * advantages[:, None], axis=0) / sigma

@@ -41,8 +41,8 @@ class SoftDPG(DPG):
 
         The gradient of the critic's loss over the N targets ``y_i`` is that over their mean, so they are averaged here.
         """
-        w = gaussian_perturbations(key, self.n_samples, actions.shape, self.antithetic)
-        next_actions = perturbed(actions, w, self.sigma, low=-1, high=1)
+        w = self._draw(key, actions)
+        next_actions = perturbed(actions.T, w, self.sigma, low=-1, high=1)
         return smoothed_value(self._values(params, observations, next_actions))
 
     def action_gradient(
@@ -53,17 +53,21 @@ class SoftDPG(DPG):
         Line 8 minimises ``mean_i ||a_i - pi(s)||^2 Q(s, a_i) / (2 sigma^2)`` over theta with ``a_i`` and ``Q`` held
         constant; its gradient with respect to ``pi(s)`` is minus what ``paper_gradient`` returns.
         """
-        w = gaussian_perturbations(key, self.n_samples, actions.shape, self.antithetic)
-        samples = perturbed(actions, w, self.sigma, low=-1, high=1)
+        w = self._draw(key, actions)
+        samples = perturbed(actions.T, w, self.sigma, low=-1, high=1)
         values = self._values(params, observations, samples)
         if self.estimator == "paper":
-            gradient = paper_gradient(actions, samples, values, self.sigma)
+            gradient = paper_gradient(actions.T, samples, values, self.sigma)
         else:
             gradient = centered_gradient(w, values, self.sigma, self.antithetic)
-        return gradient, smoothed_value(values)
+        return gradient.T, smoothed_value(values)
+
+    def _draw(self, key: jax.Array, actions: jax.Array) -> jax.Array:
+        """``w_i`` for actions ``(batch, m)``: ``(N, m, batch)``, the shape in which :mod:`softdpg.smoothing` works."""
+        return gaussian_perturbations(key, self.n_samples, actions.shape[::-1], self.antithetic)
 
     def _values(self, params: Any, observations: jax.Array, actions: jax.Array) -> jax.Array:
-        """``Q(s, a_i)``: observations ``(batch, d)`` and actions ``(N, batch, m)`` to ``(N, batch)``."""
+        """``Q(s, a_i)``: observations ``(batch, d)`` and actions ``(N, m, batch)`` to ``(N, batch)``."""
         return self.critic.apply(params, observations, actions, method=Critic.at_actions)
 
 

@@ -37,7 +37,7 @@ def test_critic_equals_plain_evaluation(action_layer, net_arch):
     weights = jax.random.normal(keys[2], (6, 8))
 
     def fast(params, observations, actions):
-        return critic.apply(params, observations, actions, method=Critic.at_actions)
+        return critic.apply(params, observations, actions.swapaxes(1, 2), method=Critic.at_actions)
 
     def slow(params, observations, actions):
         repeated = jnp.broadcast_to(observations, (6, *observations.shape))

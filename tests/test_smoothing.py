@@ -25,27 +25,27 @@ STANDARD_ERRORS = 5  # a correct estimator fails with probability 6e-7
 
 
 def linear(x):
-    return x @ C + 3.0
+    return jnp.einsum("nib,i->nb", x, C) + 3.0
 
 
 def quadratic(x):
-    return jnp.einsum("...i,ij,...j->...", x, A, x)
+    return jnp.einsum("nib,ij,njb->nb", x, A, x)
 
 
 def exponential(x):
-    return jnp.exp(x @ C)
+    return jnp.exp(jnp.einsum("nib,i->nb", x, C))
 
 
 def step(x):
-    return (x[..., 0] > STEP_AT).astype(jnp.float32)
+    return (x[:, 0] > STEP_AT).astype(jnp.float32)
 
 
 def exact(f, x, sigma):
     """Smoothed value and gradient: linear and quadratic by moments, exp by its mgf, step by the normal cdf and pdf."""
     if f is linear:
-        return float(linear(x)), np.asarray(C)
+        return float(x @ C + 3.0), np.asarray(C)
     if f is quadratic:
-        return float(quadratic(x) + sigma**2 * jnp.trace(A)), np.asarray(2 * A @ x)
+        return float(x @ A @ x + sigma**2 * jnp.trace(A)), np.asarray(2 * A @ x)
     if f is exponential:
         value = float(jnp.exp(x @ C + sigma**2 * (C @ C) / 2))
         return value, value * np.asarray(C)
@@ -55,7 +55,7 @@ def exact(f, x, sigma):
 
 def estimates(f, x, sigma, estimator, antithetic, low=-jnp.inf, high=jnp.inf, seed=0):
     """(BATCH,) estimates of the value and (BATCH, m) estimates of the gradient, each from N draws."""
-    points = jnp.broadcast_to(x, (BATCH, len(x)))
+    points = jnp.broadcast_to(x[:, None], (len(x), BATCH))
     w = gaussian_perturbations(jax.random.key(seed), N, points.shape, antithetic)
     samples = perturbed(points, w, sigma, low, high)
     values = f(samples)
@@ -63,7 +63,7 @@ def estimates(f, x, sigma, estimator, antithetic, low=-jnp.inf, high=jnp.inf, se
         gradient = paper_gradient(points, samples, values, sigma)
     else:
         gradient = centered_gradient(w, values, sigma, antithetic)
-    return np.asarray(smoothed_value(values), np.float64), np.asarray(gradient, np.float64)
+    return np.asarray(smoothed_value(values), np.float64), np.asarray(gradient, np.float64).T
 
 
 def assert_mean(samples, expected):
@@ -124,7 +124,7 @@ def test_clip_bias_of_paper_and_none_in_centered(level):
     bias = level * clip_mean / sigma**2
 
     def constant(a):
-        return jnp.full(a.shape[:-1], level)
+        return jnp.full((len(a), BATCH), level)
 
     paper = estimates(constant, x, sigma, "paper", False, -1, 1)[1]
     assert_mean(paper, bias)
@@ -140,35 +140,35 @@ def test_centered_is_the_gradient_of_the_smoothed_clipped_function():
     sigma, x = 0.2, 0.9
     inside = norm.cdf((1 - x) / sigma) - norm.cdf((-1 - x) / sigma)
     for antithetic in (False, True):
-        gradients = estimates(lambda a: a[..., 0], jnp.array([x]), sigma, "centered", antithetic, -1, 1)[1]
+        gradients = estimates(lambda a: a[:, 0], jnp.array([x]), sigma, "centered", antithetic, -1, 1)[1]
         assert_mean(gradients, inside)
 
 
 def test_leave_one_out_equals_the_plain_sum():
     rng = np.random.default_rng(0)
-    w, f = rng.normal(size=(7, 3, 2)), rng.normal(size=(7, 3))
-    expected = np.zeros((3, 2))
+    w, f = rng.normal(size=(7, 2, 3)), rng.normal(size=(7, 3))
+    expected = np.zeros((2, 3))
     for i in range(7):
         baseline = (f.sum(axis=0) - f[i]) / 6
-        expected += w[i] * (f[i] - baseline)[:, None] / (7 * 0.3)
+        expected += w[i] * (f[i] - baseline) / (7 * 0.3)
     np.testing.assert_allclose(centered_gradient(jnp.array(w), jnp.array(f), 0.3), expected, rtol=2e-5, atol=1e-6)
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 3), st.booleans())
 @settings(max_examples=10, deadline=None)
 def test_perturbations_have_the_shape_asked_for(pairs, batch, m, antithetic):
-    w = gaussian_perturbations(jax.random.key(1), 2 * pairs, (batch, m), antithetic)
-    assert w.shape == (2 * pairs, batch, m)
+    w = gaussian_perturbations(jax.random.key(1), 2 * pairs, (m, batch), antithetic)
+    assert w.shape == (2 * pairs, m, batch)
     if antithetic:
         np.testing.assert_array_equal(w[pairs:], -w[:pairs])
     assert len(np.unique(np.abs(w))) == w.size // (2 if antithetic else 1)
 
 
 def test_perturbations_are_standard_normal_and_independent():
-    w = np.asarray(gaussian_perturbations(jax.random.key(2), 50, (256, 3)), np.float64)
-    flat = w.reshape(-1, 3)
+    w = np.asarray(gaussian_perturbations(jax.random.key(2), 50, (3, 256)), np.float64)
+    flat = w.swapaxes(1, 2).reshape(-1, 3)
     np.testing.assert_allclose(flat.mean(axis=0), 0, atol=5 / np.sqrt(len(flat)))
     np.testing.assert_allclose(np.cov(flat.T), np.eye(3), atol=5 * np.sqrt(2 / len(flat)))
     # Across samples and across states of the batch, too.
-    between = np.corrcoef(w[:, :2, 0].T)[0, 1]
+    between = np.corrcoef(w[:, 0, :2].T)[0, 1]
     assert abs(between) < 5 / np.sqrt(50)

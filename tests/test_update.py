@@ -74,10 +74,10 @@ def test_centered_gradient_approaches_the_derivative_of_the_smoothed_critic(poli
     actions = np.zeros((BATCH, M), np.float32)
     dpg = SoftDPG(policy.qf, sigma=0.1, n_samples=5_000, estimator="centered", antithetic=antithetic)
     gradient, value = dpg.action_gradient(policy.qf_state.params, batch.observations, actions, jax.random.key(0))
-    w = jax.random.normal(jax.random.key(1), (5_000, 1, M))
+    w = jax.random.normal(jax.random.key(1), (5_000, M, 1))
 
     def smoothed(a):
-        return dpg._values(policy.qf_state.params, batch.observations, a + 0.1 * w).mean(axis=0)
+        return dpg._values(policy.qf_state.params, batch.observations, a.T + 0.1 * w).mean(axis=0)
 
     expected_value, pullback = jax.vjp(smoothed, actions)
     np.testing.assert_allclose(value, expected_value, atol=5e-3)
