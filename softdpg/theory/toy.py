@@ -35,7 +35,7 @@ class Toy:
     :param clipped: clip smoothed actions to [-1, 1], as algorithm 1 does
     """
 
-    epsilon: float = 0.1
+    epsilon: float = 0.05
     gamma: float = 0.99
     clipped: bool = True
 
