@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from softdpg.errors import UserError
+from softdpg.experiments import paper
 from softdpg.experiments.config import RunConfig
 
 
@@ -28,6 +29,78 @@ def train(config: Annotated[RunConfig, tyro.conf.arg(name="")], out: Path, keep_
     from softdpg.experiments.training import train
 
     sys.exit(train(config, out, keep_buffer=keep_buffer))
+
+
+def reproduce(
+    target: tyro.conf.Positional[str],
+    out: Path = Path("runs/reproduce"),
+    steps: int = paper.TOTAL_TIMESTEPS,
+    seeds: int = paper.SEEDS,
+    envs: tuple[str, ...] | None = None,
+    algos: tuple[str, ...] = paper.PAPER_ALGORITHMS,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    workers: int | None = None,
+) -> None:
+    """Do the runs behind a table or figure of the paper, in parallel. The same command again goes on with what is left.
+
+    Args:
+        target: table1, table2, sensitivity-samples, sensitivity-sigma, toy or all.
+        out: Directory of the run directories.
+        steps: Environment steps of a run.
+        seeds: Runs of each environment and algorithm.
+        envs: Environments instead of the target's own: Ant for both rewards, AntDiscrete for one, or a Gymnasium id.
+        algos: Algorithms, of ddpg, soft-ddpg and soft-ddpg-centered.
+        engine: Processes on this machine, or tasks on a Ray cluster.
+        address: Head of a Ray cluster, host:port or auto. Without it a local one is started.
+        workers: Processes at a time on this machine. All cores unless given.
+    """
+    from softdpg.experiments.reproduce import reproduce
+
+    code = reproduce(
+        target,
+        out,
+        steps=steps,
+        seeds=seeds,
+        envs=envs,
+        algos=algos,
+        engine=engine,
+        address=address,
+        workers=workers,
+    )
+    sys.exit(code)
+
+
+def evaluate(run: tyro.conf.Positional[Path], episodes: int = 100, seed: int = 0) -> None:
+    """Evaluate the policy of a run anew, with deterministic episodes. Runs no code from the run's files.
+
+    Args:
+        run: A run directory; the run may be unfinished.
+        episodes: Number of episodes.
+        seed: Seed of the episodes.
+    """
+    from softdpg.experiments.threads import use_one_thread
+
+    use_one_thread()
+    from softdpg.experiments.evaluate_run import evaluate_run
+
+    returns = evaluate_run(run, episodes=episodes, seed=seed)
+    print(f"{returns.mean():.2f} ± {returns.std():.2f} over {episodes} episodes", end="")
+    print(f" (from {returns.min():.2f} to {returns.max():.2f})")
+
+
+def watch(run: tyro.conf.Positional[Path], out: Path | None = None, episodes: int = 1, seed: int = 0) -> None:
+    """Render the policy of a run to a video, without a screen. Runs no code from the run's files.
+
+    Args:
+        run: A run directory; the run may be unfinished.
+        out: The video, ending in .mp4 or .gif. RUN/video.mp4 unless given.
+        episodes: Number of episodes.
+        seed: Seed of the episodes.
+    """
+    from softdpg.experiments.watch import watch
+
+    print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed)}")
 
 
 def theory(
@@ -49,7 +122,7 @@ def theory(
 
 def toy(
     seeds: int = 3,
-    steps: int = 10_000,
+    steps: int = 6_000,
     epsilon: float = 0.05,
     gamma: float = 0.9,
     sigma: float = 0.2,
@@ -117,6 +190,9 @@ def report(path: tyro.conf.Positional[Path], out: Path | None = None) -> None:
 COMMANDS: dict[str, Callable[..., Any]] = {
     "envs": envs,
     "train": train,
+    "reproduce": reproduce,
+    "eval": evaluate,
+    "watch": watch,
     "theory": theory,
     "toy": toy,
     "report": report,

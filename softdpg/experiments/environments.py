@@ -1,6 +1,7 @@
 """Environments for runs: found by id, checked, and seeded episode by episode."""
 
 import difflib
+import re
 from typing import Any
 
 import gymnasium as gym
@@ -70,11 +71,14 @@ def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:
 
 
 def near_matches(name: str, known: list[str]) -> str:
-    """``; did you mean A, B?`` for the known names nearest to ``name``, or nothing."""
-    by_key: dict[str, str] = {}
-    for candidate in known:
-        for key in (candidate, candidate.rsplit("/")[-1], candidate.rsplit("-v")[0]):
-            by_key.setdefault(key.lower(), candidate)
-    keys = difflib.get_close_matches(name.lower(), by_key, n=5, cutoff=0.6)
-    found = list(dict.fromkeys(by_key[key] for key in keys))[:3]
-    return f"; did you mean {', '.join(found)}?" if found else ""
+    """``; did you mean A, B?`` for the known names nearest to ``name``, or nothing. Of versions the newest is named."""
+    newest = {re.sub(r"-v\d+$", "", candidate): candidate for candidate in sorted(known, key=_version)}
+    stems = {stem.rsplit("/")[-1].lower(): stem for stem in newest} | {stem.lower(): stem for stem in newest}
+    wanted = re.sub(r"-v\d+$", "", name.lower())
+    found = dict.fromkeys(newest[stems[key]] for key in difflib.get_close_matches(wanted, stems, n=6, cutoff=0.6))
+    return f"; did you mean {', '.join(list(found)[:3])}?" if found else ""
+
+
+def _version(name: str) -> int:
+    match = re.search(r"-v(\d+)$", name)
+    return int(match[1]) if match else -1

@@ -22,15 +22,19 @@ class Evaluator:
         self.envs = [make_env(env_id) for _ in range(episodes)]
 
     def returns(self, policy: Predicts, seeds: Sequence[int]) -> np.ndarray:
-        """Undiscounted returns ``(episodes,)`` of deterministic episodes; the i-th starts from ``seeds[i]``."""
+        """Undiscounted returns ``(len(seeds),)`` of deterministic episodes, the i-th from ``seeds[i]``.
+
+        There may be at most as many seeds as environments.
+        """
+        envs = self.envs[: len(seeds)]
         # The batch keeps its size to the end: another size would be another compiled function.
-        observations = np.stack([env.reset(seed=seed)[0] for env, seed in zip(self.envs, seeds, strict=True)])
-        returns = np.zeros(len(self.envs))
-        playing = list(range(len(self.envs)))
+        observations = np.stack([env.reset(seed=seed)[0] for env, seed in zip(envs, seeds, strict=True)])
+        returns = np.zeros(len(envs))
+        playing = list(range(len(envs)))
         while playing:
             actions, _ = policy.predict(observations, deterministic=True)
             for i in playing.copy():
-                observations[i], reward, terminated, truncated, _ = self.envs[i].step(actions[i])
+                observations[i], reward, terminated, truncated, _ = envs[i].step(actions[i])
                 returns[i] += float(reward)
                 if terminated or truncated:
                     playing.remove(i)

@@ -15,7 +15,8 @@ from softdpg.experiments.environments import SeededEpisodes
 from softdpg.experiments.learner import make_learner, save_weights
 from softdpg.experiments.logs import EvaluationLog, make_logger
 from softdpg.experiments.run_directory import RunDirectory
-from softdpg.experiments.supervision import Interrupted, Signals, Supervisor
+from softdpg.experiments.signals import Signals
+from softdpg.experiments.supervision import Interrupted, Supervisor
 from softdpg.experiments.training import warn
 
 

@@ -1,8 +1,6 @@
 """What happens between the steps of a run: evaluations, log lines, checkpoints, status, and the way out."""
 
-import signal
 import time
-from types import FrameType
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -15,6 +13,7 @@ from softdpg.experiments.evaluation import Evaluator
 from softdpg.experiments.learner import save_weights
 from softdpg.experiments.logs import EvaluationLog
 from softdpg.experiments.run_directory import RunDirectory
+from softdpg.experiments.signals import Signals
 
 LOG_EVERY = 1_000  # steps
 STATUS_EVERY = 1.0  # seconds
@@ -27,27 +26,6 @@ class Interrupted(Exception):  # noqa: N818 (not an error)
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"signal {signal_number}")
         self.exit_code = 128 + signal_number
-
-
-class Signals:
-    """Turns the first SIGINT or SIGTERM into a request and the second into an immediate end."""
-
-    def __init__(self) -> None:
-        self.received: int | None = None
-        self.since = 0.0
-
-    def __enter__(self) -> "Signals":
-        self._previous = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.received is not None:
-            raise KeyboardInterrupt
-        self.received, self.since = number, time.monotonic()
 
 
 class Supervisor(BaseCallback):
@@ -100,9 +78,10 @@ class Supervisor(BaseCallback):
     def _between_steps(self) -> None:
         step = self.model.num_timesteps
         if step > self.done_until:
-            if self._passed(step, LOG_EVERY):
+            last = step >= self.config.steps
+            if last or self._passed(step, LOG_EVERY):
                 self.model.dump_logs()
-            if self._passed(step, self.config.evaluate_every) or step >= self.config.steps:
+            if last or self._passed(step, self.config.evaluate_every):
                 self._evaluate(step)
             self.done_until = step
             if self.locals["dones"][0] and (step >= self.next_checkpoint or self.signals.received is not None):

@@ -40,9 +40,9 @@ def _train(config, out, log):
     sys.exit(code)
 
 
-def start(config, out: Path):
-    """Start ``softdpg train`` as a process of its own; what it prints goes to ``out`` + ``.log``."""
-    process = _context.Process(target=_train, args=(config, out, out.with_suffix(".log")))
+def start(config, out: Path, log: Path | None = None):
+    """Start ``softdpg train`` as a process of its own; what it prints goes to ``log``, or ``out`` + ``.log``."""
+    process = _context.Process(target=_train, args=(config, out, log or out.with_suffix(".log")))
     process.start()
     return process
 
