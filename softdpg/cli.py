@@ -32,15 +32,15 @@ def train(config: Annotated[RunConfig, tyro.conf.arg(name="")], out: Path, keep_
 
 
 def reproduce(
-    target: tyro.conf.Positional[str],
+    target: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="TARGET")]],
     out: Path = Path("runs/reproduce"),
     steps: int = paper.TOTAL_TIMESTEPS,
     seeds: int = paper.SEEDS,
-    envs: tuple[str, ...] | None = None,
+    envs: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="ENV [ENV ...]")] = None,
     algos: tuple[str, ...] = paper.PAPER_ALGORITHMS,
     engine: Literal["local", "ray"] = "local",
-    address: str | None = None,
-    workers: int | None = None,
+    address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
 ) -> None:
     """Do the runs behind a table or figure of the paper, in parallel. The same command again goes on with what is left.
 
@@ -71,7 +71,9 @@ def reproduce(
     sys.exit(code)
 
 
-def evaluate(run: tyro.conf.Positional[Path], episodes: int = 100, seed: int = 0) -> None:
+def evaluate(
+    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]], episodes: int = 100, seed: int = 0
+) -> None:
     """Evaluate the policy of a run anew, with deterministic episodes. Runs no code from the run's files.
 
     Args:
@@ -89,7 +91,12 @@ def evaluate(run: tyro.conf.Positional[Path], episodes: int = 100, seed: int = 0
     print(f" (from {returns.min():.2f} to {returns.max():.2f})")
 
 
-def watch(run: tyro.conf.Positional[Path], out: Path | None = None, episodes: int = 1, seed: int = 0) -> None:
+def watch(
+    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]],
+    out: Path | None = None,
+    episodes: int = 1,
+    seed: int = 0,
+) -> None:
     """Render the policy of a run to a video, without a screen. Runs no code from the run's files.
 
     Args:
@@ -122,7 +129,7 @@ def theory(
 
 def toy(
     seeds: int = 3,
-    steps: int = 6_000,
+    steps: int = 5_000,
     epsilon: float = 0.05,
     gamma: float = 0.9,
     sigma: float = 0.2,
@@ -209,3 +216,5 @@ def main() -> None:
     except UserError as error:
         print(f"softdpg: error: {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

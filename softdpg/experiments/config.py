@@ -27,13 +27,13 @@ class RunConfig:
     """Environment steps of the whole run."""
     seed: int = 0
     """Seed of weights, exploration, sampling and environments."""
-    estimator: Literal["paper", "centered"] | None = None
+    estimator: Annotated[Literal["paper", "centered"] | None, tyro.conf.arg(metavar="{paper,centered}")] = None
     """Soft DDPG's actor gradient: paper (Algorithm 1, the default) or centered (unclipped score, baseline)."""
-    sigma: float | None = None
+    sigma: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Soft DDPG's smoothing, in actions scaled to [-1, 1]. 0.2 unless given."""
-    n_samples: Annotated[int | None, tyro.conf.arg(name="samples")] = None
+    n_samples: Annotated[int | None, tyro.conf.arg(name="samples", metavar="INT")] = None
     """Soft DDPG's number of smoothing samples N. 50 unless given."""
-    antithetic: bool | None = _hyperparameter(None)
+    antithetic: Annotated[bool | None, tyro.conf.arg(metavar="{True,False}")] = _hyperparameter(None)
     """Draw Soft DDPG's noise in pairs (w, -w). Unless given: only with the centered estimator."""
     learning_rate: float = _hyperparameter(paper.HYPERPARAMETERS["learning_rate"])
     """Adam's step size for the actor."""

@@ -40,6 +40,8 @@ def reproduce(
         raise UserError(f"--workers must be at least 1, not {workers}")
     if engine == "local" and address is not None:
         raise UserError("--address applies to --engine ray only")
+    if engine == "ray" and workers is not None:
+        raise UserError("--workers applies to --engine local only; a cluster has the cores it has")
     claim(out, jobs)
     console = Console(highlight=False)
     if target in ("toy", "all"):

@@ -17,7 +17,7 @@ from softdpg.experiments.signals import Signals
 
 LOG_EVERY = 1_000  # steps
 STATUS_EVERY = 1.0  # seconds
-GRACE = 10.0  # seconds that an interrupted run may take to reach an episode's end
+GRACE = 25.0  # seconds that an interrupted run may take to reach an episode's end; schedulers kill after 30
 
 
 class Interrupted(Exception):  # noqa: N818 (not an error)
@@ -52,6 +52,7 @@ class Supervisor(BaseCallback):
         self.next_checkpoint = int(state.get("next_checkpoint", config.checkpoint_every))
         self.seconds_before = float(state.get("seconds", 0.0))
         self.done_until = self.last_checkpoint  # the last step whose work between steps is done
+        self.announced_end = False
         self.started = time.monotonic()
         self.next_status = 0.0
 
@@ -86,10 +87,18 @@ class Supervisor(BaseCallback):
             self.done_until = step
             if self.locals["dones"][0] and (step >= self.next_checkpoint or self.signals.received is not None):
                 self._checkpoint(step)
-        if self.signals.received is not None and (
-            self.last_checkpoint == step or time.monotonic() > self.signals.since + GRACE
-        ):
-            raise Interrupted(self.signals.received)
+        if self.signals.received is not None:
+            self._end_soon(step, self.signals.received)
+
+    def _end_soon(self, step: int, signal_number: int) -> None:
+        """End if the last checkpoint is of this very step, or if the episode takes too long."""
+        if self.last_checkpoint == step or time.monotonic() > self.signals.since + GRACE:
+            raise Interrupted(signal_number)
+        if not self.announced_end:
+            self.announced_end = True
+            self.display.say(
+                f"ending with a checkpoint after this episode, or in {GRACE:.0f} s; once more to quit at once"
+            )
 
     def _passed(self, step: int, every: int) -> bool:
         """Whether a multiple of ``every`` lies in the steps since the last time; an update may follow several."""

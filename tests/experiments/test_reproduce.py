@@ -75,6 +75,7 @@ def test_runs_skips_and_goes_on_after_a_failure(tmp_path, capsys):
         ({"envs": ("Cartpole-v1",)}, "no environment 'Cartpole-v1'; did you mean CartPole-v1"),
         ({"envs": ("CartPole-v1",)}, "CartPole-v1 has a Discrete action space"),
         ({"address": "localhost:6379"}, "--address applies to --engine ray only"),
+        ({"engine": "ray", "workers": 2}, "--workers applies to --engine local only"),
     ],
 )
 def test_bad_input_writes_nothing(tmp_path, arguments, message):
