@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper written plainly, line by line: the oracle of the tests and a contender of the benchmark.
 
-States are repeated N times, both losses are summed over all N samples as the paper writes them, and the actor's
-gradient is that of its loss with the samples and the critic's values held constant.
+The critic sees every state N times, once for each sample; both losses are sums over all N samples as the paper writes
+them; the actor's gradient is that of its loss with the samples and the critic's values held constant.
 """
 
 from functools import partial
@@ -30,41 +30,39 @@ def plain_update(
 ) -> tuple[RLTrainState, RLTrainState, jax.Array, dict[str, jax.Array]]:
     """One iteration of Algorithm 1, with the random numbers and the returns of ``softdpg.ddpg.update``."""
     key, target_key, actor_key = jax.random.split(key, 3)
-    shape = batch.actions.shape
+    batch_size, m = batch.actions.shape
 
-    def repeat(x: jax.Array) -> jax.Array:  # (batch, ...) -> (N * batch, ...)
-        return jnp.tile(x, (n_samples,) + (1,) * (x.ndim - 1))
+    def noise(key: jax.Array) -> jax.Array:  # (N, batch, m)
+        return gaussian_perturbations(key, n_samples, (m, batch_size)).swapaxes(1, 2)
 
-    def noise(key: jax.Array) -> jax.Array:  # (N * batch, m)
-        return gaussian_perturbations(key, n_samples, shape[::-1]).swapaxes(1, 2).reshape(-1, shape[-1])
+    def q_values(params: Any, observations: jax.Array, actions: jax.Array) -> jax.Array:  # (N, batch)
+        repeated = jnp.tile(observations, (n_samples, 1))
+        return qf_state.apply_fn(params, repeated, actions.reshape(-1, m)).reshape(n_samples, -1)
 
     # Line 4
-    w = noise(target_key)
-    next_observations = repeat(batch.next_observations)
-    next_actions = actor_state.apply_fn(actor_state.target_params, next_observations)
-    next_actions = jnp.clip(next_actions + sigma * w, -1, 1)
+    next_actions = actor_state.apply_fn(actor_state.target_params, batch.next_observations)
+    next_actions = jnp.clip(next_actions + sigma * noise(target_key), -1, 1)
     # Line 5
-    next_values = qf_state.apply_fn(qf_state.target_params, next_observations, next_actions)
-    y = repeat(batch.rewards) + repeat(batch.discounts) * (1 - repeat(batch.dones)) * next_values
+    next_values = q_values(qf_state.target_params, batch.next_observations, next_actions)
+    y = batch.rewards + batch.discounts * (1 - batch.dones) * next_values
 
     # Line 6
     def critic_loss(params: Any) -> jax.Array:
-        values = qf_state.apply_fn(params, repeat(batch.observations), repeat(batch.actions))
-        return jnp.sum((y - values) ** 2) / (2 * len(y))
+        values = qf_state.apply_fn(params, batch.observations, batch.actions)
+        return jnp.sum((y - values) ** 2) / (2 * y.size)
 
     loss, gradient = jax.value_and_grad(critic_loss)(qf_state.params)
     qf_state = _descend(qf_state, gradient, qf_learning_rate)
 
     # Line 7
-    w = noise(actor_key)
-    observations = repeat(batch.observations)
-    samples = jnp.clip(actor_state.apply_fn(actor_state.params, observations) + sigma * w, -1, 1)
-    values = qf_state.apply_fn(qf_state.params, observations, samples)
+    actions = actor_state.apply_fn(actor_state.params, batch.observations)
+    samples = jnp.clip(actions + sigma * noise(actor_key), -1, 1)
+    values = q_values(qf_state.params, batch.observations, samples)
 
     # Line 8
     def actor_loss(params: Any) -> jax.Array:
-        distances = jnp.sum((samples - actor_state.apply_fn(params, observations)) ** 2, axis=-1)
-        return jnp.sum(distances * values) / (2 * len(values) * sigma**2)
+        distances = jnp.sum((samples - actor_state.apply_fn(params, batch.observations)) ** 2, axis=-1)
+        return jnp.sum(distances * values) / (2 * values.size * sigma**2)
 
     gradient = jax.grad(actor_loss)(actor_state.params)
     actor_state = _descend(actor_state, gradient, learning_rate)

@@ -15,7 +15,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tyro
 
@@ -51,37 +51,26 @@ class Options:
     """Length of a turn; 0 for 1.0, or 0.35 with --quick."""
     out: Path = ROOT / "benchmarks" / "results"
     """Directory for throughput.json and throughput.png."""
-    worker: tyro.conf.Suppress[Literal["", "one", "all", "memory"]] = ""
-    """Used by the benchmark itself: measure in this process and print JSON."""
-    contender: tyro.conf.Suppress[str] = ""
-
-    def __post_init__(self) -> None:
-        self.rounds = self.rounds or (3 if self.quick else 9)
-        self.seconds = self.seconds or (0.35 if self.quick else 1.0)
 
 
 def main(options: Options) -> None:
-    if options.worker == "memory":
-        print(json.dumps(measure_memory(options.contender)))
-    elif options.worker:
-        print(json.dumps(measure_env(options)))
-    else:
-        orchestrate(options)
-
-
-def orchestrate(options: Options) -> None:
+    """Measure each environment in a process of its own, print tables, write JSON and plot."""
     from benchmarks.throughput_report import print_memory, print_throughput, write_plot
 
-    results: dict[str, Any] = {"machine": machine(), "rounds": options.rounds, "seconds": options.seconds}
     started = time.time()
+    work = {
+        "samples": (1, 50, 200) if options.quick else (1, 10, 50, 200),
+        "rounds": options.rounds or (3 if options.quick else 9),
+        "seconds": options.seconds or (0.35 if options.quick else 1.0),
+    }
+    results: dict[str, Any] = {"machine": machine(), **work}
     for threads in ("one",) if options.quick else ("one", "all"):
         for env in options.envs:
             print(f"measuring {env}, threads: {threads} ...", file=sys.stderr)
-            arguments = ["--envs", env, "--rounds", str(options.rounds), "--seconds", str(options.seconds)]
-            arguments += ["--quick"] if options.quick else []
-            results.setdefault(threads, {})[env] = spawn(threads, arguments)
+            results.setdefault(threads, {})[env] = spawn("throughput", env, threads, **work)
             print_throughput(env, threads, results[threads][env], BARS if threads == "one" else [])
-    results["memory"] = {name: spawn("memory", ["--contender", name]) for name in ("DDPG", C50, "SBX DDPG", "SB3 DDPG")}
+    contenders = ("DDPG", C50, "SBX DDPG", "SB3 DDPG")
+    results["memory"] = {name: spawn("memory", "Humanoid-v5", "one", name=name) for name in contenders}
     print_memory(results["memory"])
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "throughput.json").write_text(json.dumps(results, indent=1) + "\n")
@@ -89,97 +78,16 @@ def orchestrate(options: Options) -> None:
     print(f"wrote {options.out}/throughput.json and throughput.png after {time.time() - started:.0f} s")
 
 
-def spawn(worker: str, arguments: list[str]) -> dict[str, Any]:
+def spawn(what: str, env: str, threads: str, **arguments: Any) -> dict[str, Any]:
     """Run a worker in a process of its own, whose threads are set before anything is imported."""
     environ = dict(os.environ, PYTHONPATH=str(ROOT))
-    if worker != "all":
+    if threads == "one":
         environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
         environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
-    command = [sys.executable, __file__, "--worker", worker, *arguments]
+    work = json.dumps({"what": what, "env": env, "threads": threads, **arguments})
+    command = [sys.executable, "-m", "benchmarks.throughput_worker", work]
     output = subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, text=True).stdout
     return json.loads(output.splitlines()[-1])
-
-
-def measure_env(options: Options) -> dict[str, Any]:
-    """Steps per second of each contender in each round: ``{"rates": {name: [rounds]}, "sizes": [d, m]}``."""
-    if options.worker == "one" and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    from benchmarks.contenders import SAMPLES, agents, matrix_products
-
-    (env,) = options.envs
-    stretches: dict[str, Any] = {}
-    for name, make in agents((1, 50, 200) if options.quick else SAMPLES).items():
-        model = make(env)
-        model.learn(300)  # fill the buffer for a batch, compile
-        stretches[name] = lambda steps, model=model: model.learn(steps, reset_num_timesteps=False)
-        d, m = model.observation_space.shape[0], model.action_space.shape[0]
-    stretches[LIMIT] = products(matrix_products(d, m))
-    steps = {name: calibrate(stretch, options.seconds) for name, stretch in stretches.items()}
-    rates: dict[str, list[float]] = {name: [] for name in stretches}
-    for _ in range(options.rounds):
-        for name, stretch in stretches.items():
-            start = time.perf_counter()
-            stretch(steps[name])
-            rates[name].append(steps[name] / (time.perf_counter() - start))
-    return {"rates": rates, "sizes": [d, m]}
-
-
-def calibrate(stretch: Any, seconds: float) -> int:
-    """Number of steps that take about ``seconds``."""
-    start = time.perf_counter()
-    stretch(10)
-    return max(3, round(10 * seconds / (time.perf_counter() - start)))
-
-
-def products(shapes: list[tuple[tuple[int, int], tuple[int, int]]]) -> Any:
-    """A function that does the matrix products of n updates and nothing else, each with the faster library."""
-    import jax
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    product = jax.jit(lambda a, b: a @ b)
-    jobs = []
-    for left, right in shapes:
-        a, b = rng.normal(size=left).astype(np.float32), rng.normal(size=right).astype(np.float32)
-        a_jax, b_jax, result = jax.numpy.asarray(a), jax.numpy.asarray(b), np.empty((left[0], right[1]), np.float32)
-        candidates = [
-            lambda a=a, b=b, result=result: np.matmul(a, b, out=result),
-            lambda a=a_jax, b=b_jax: product(a, b).block_until_ready(),
-        ]
-        jobs.append(min(candidates, key=lambda job: min(timed(job) for _ in range(20))))
-
-    def run(updates: int) -> None:
-        for _ in range(updates):
-            for job in jobs:
-                job()
-
-    return run
-
-
-def timed(job: Any) -> float:
-    start = time.perf_counter()
-    job()
-    return time.perf_counter() - start
-
-
-def measure_memory(name: str) -> dict[str, Any]:
-    """Peak memory of training on Humanoid-v5 with a full buffer of a million transitions."""
-    import resource
-
-    import numpy as np
-
-    from benchmarks import contenders
-
-    contenders.COMMON["buffer_size"] = 1_000_000
-    model = contenders.agents()[name]("Humanoid-v5")
-    arrays = [array for array in vars(model.replay_buffer).values() if isinstance(array, np.ndarray)]
-    for array in arrays:
-        array.fill(0)  # as a full buffer does, make every page real
-    model.learn(300)
-    return {
-        "bytes_per_transition": sum(array.nbytes for array in arrays) / 1_000_000,
-        "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-    }
 
 
 def machine() -> dict[str, Any]:

@@ -109,9 +109,10 @@ def update(
 
 
 def _descend(state: RLTrainState, gradient: Any, learning_rate: float) -> RLTrainState:
-    """One step of the optimiser at the given learning rate."""
-    hyperparams = {**state.opt_state.hyperparams, "learning_rate": jnp.float32(learning_rate)}
-    return state.replace(opt_state=state.opt_state._replace(hyperparams=hyperparams)).apply_gradients(grads=gradient)
+    """One step of the optimiser, which was made with step size 1, at the given learning rate."""
+    steps, opt_state = state.tx.update(gradient, state.opt_state, state.params)
+    params = jax.tree.map(lambda param, step: param + learning_rate * step, state.params, steps)
+    return state.replace(step=state.step + 1, params=params, opt_state=opt_state)
 
 
 class DDPG(OffPolicyAlgorithmJax):
@@ -258,18 +259,14 @@ class DDPG(OffPolicyAlgorithmJax):
         assert self.replay_buffer is not None
         learning_rate = self.lr_schedule(self._current_progress_remaining)
         qf_learning_rate = (self.qf_schedule or self.lr_schedule)(self._current_progress_remaining)
+        actor_state, qf_state = self.policy.actor_state, self.policy.qf_state
         for _ in range(gradient_steps):
             batch = self._as_batch(self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
-            self.policy.actor_state, self.policy.qf_state, self.key, self._metrics = update(
-                self.dpg,
-                self.policy.actor_state,
-                self.policy.qf_state,
-                self.key,
-                batch,
-                learning_rate,
-                qf_learning_rate,
-                self.tau,
+            actor_state, qf_state, self.key, self._metrics = update(
+                self.dpg, actor_state, qf_state, self.key, batch, learning_rate, qf_learning_rate, self.tau
             )
+        # Past torch's __setattr__, which looks for modules and parameters in everything it is given.
+        self.policy.__dict__.update(actor_state=actor_state, qf_state=qf_state)
         self._n_updates += gradient_steps
 
     def _as_batch(self, samples: ReplayBufferSamples) -> ReplayBufferSamplesNp:

@@ -90,8 +90,8 @@ def _select_action(actor: Actor, params: Any, observations: jax.Array) -> jax.Ar
 @cache
 def _optimizer(optimizer_class: Callable[..., optax.GradientTransformation], kwargs: tuple) -> Any:
     """One object for each optimiser, so that models with the same settings share one compiled update."""
-    # The learning rate is set anew at each update, from SB3's schedule.
-    return optax.inject_hyperparams(optimizer_class)(learning_rate=0.0, **dict(kwargs))
+    # Steps of size 1; the update multiplies them by the learning rate that SB3's schedule gives at the time.
+    return optimizer_class(learning_rate=1.0, **dict(kwargs))
 
 
 def _train_state(network: nn.Module, params: Any, optimizer: optax.GradientTransformation) -> RLTrainState:
