@@ -43,7 +43,7 @@ class ToySettings:
     """
 
     seeds: int = 3
-    steps: int = 10_000
+    steps: int = 5_000
     epsilon: float = 0.05
     gamma: float = 0.9
     sigma: float = 0.2

@@ -33,7 +33,13 @@ def deterministic_limit(problem: Problem, sigma: float = 0.2) -> Check:
     """
     rule, theta = rule_for(problem, sigma), problem.theta
     measured, blur = limit_at_zero(lambda s: problem.soft_dpg(theta, s, rule), sigma)
-    about = About("its limit is the DPG, s ~ d^pi", "Lemma 3.4", problem.family, problem.name, as_written=False)
+    about = About(
+        "the limit of the Gaussian gradient is the DPG, s ~ d^pi",
+        "Lemma 3.4",
+        problem.family,
+        problem.name,
+        as_written=False,
+    )
     scale = 1e2 * abs(problem.objective(theta, sigma, rule))
     return about.equality(problem.dpg(theta, rule), measured, 2 * blur, scale=scale, kind="limit")
 
