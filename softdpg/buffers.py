@@ -81,11 +81,14 @@ class DiskReplayBuffer(ReplayBuffer):
             "obs_dim": obs_dim,
             "action_dim": action_dim,
         }
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        if not self.path.exists():
+            # Aside and renamed: a process killed here leaves no file without a header.
+            aside = self.path.with_name(self.path.name + ".tmp")
+            aside.write_bytes(json.dumps(layout).encode().ljust(_LAYOUT_BYTES) + bytes(8))
+            os.truncate(aside, size)
+            aside.replace(self.path)
+        fd = os.open(self.path, os.O_RDWR)
         try:
-            if os.fstat(fd).st_size == 0:
-                os.pwrite(fd, json.dumps(layout).encode().ljust(_LAYOUT_BYTES), 0)
-                os.truncate(fd, size)
             if os.fstat(fd).st_size != size or not _has_layout(fd, layout):
                 raise ValueError(f"{self.path} is not a replay buffer of this layout: {layout}")
             self._map = mmap.mmap(fd, size)

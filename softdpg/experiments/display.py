@@ -5,7 +5,8 @@ from collections import deque
 from datetime import timedelta
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
 
 
 class Pace:
@@ -52,17 +53,14 @@ class RunDisplay:
         self.evaluation = ""
         self._next_line = 0.0
         self._progress = Progress(
-            TextColumn("{task.description}"),
             BarColumn(bar_width=None),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[numbers]}"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             console=self.console,
             expand=True,
             disable=not self.console.is_terminal,
         )
-        self._task = self._progress.add_task(title, total=steps, numbers="")
-        if not self.console.is_terminal:
-            self.console.print(title)
+        self._task = self._progress.add_task("", total=steps)
+        self.console.print(title, soft_wrap=True)
 
     def __enter__(self) -> "RunDisplay":
         self._progress.start()
@@ -74,10 +72,10 @@ class RunDisplay:
     def update(self, step: int) -> None:
         """Show that the run is at ``step``."""
         self.pace.update(step)
-        numbers = f"{step:,}/{self.steps:,} steps  {self.pace.speed:,.0f}/s  {self.pace.left(self.steps - step)} left"
+        numbers = f"{step:,}/{self.steps:,}  {self.pace.speed:,.0f} steps/s  {self.pace.left(self.steps - step)} left"
         if self.evaluation:
             numbers += f"  evaluation {self.evaluation}"
-        self._progress.update(self._task, completed=step, numbers=numbers)
+        self._progress.update(self._task, completed=step, description=numbers)
         if not self.console.is_terminal and self.pace.speed and time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + self.LINE_EVERY
             self.console.print(numbers, soft_wrap=True)

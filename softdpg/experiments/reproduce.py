@@ -12,6 +12,7 @@ from softdpg.experiments import paper
 from softdpg.experiments.board import Board
 from softdpg.experiments.display import format_seconds
 from softdpg.experiments.engines import Ended, Engine, Job
+from softdpg.experiments.engines.ray import check_address
 from softdpg.experiments.environments import make_env, near_matches
 from softdpg.experiments.estimate import estimated_seconds
 from softdpg.experiments.jobs import claim, make_job
@@ -42,6 +43,8 @@ def reproduce(
         raise UserError("--address applies to --engine ray only")
     if engine == "ray" and workers is not None:
         raise UserError("--workers applies to --engine local only; a cluster has the cores it has")
+    if address is not None:
+        check_address(address)
     claim(out, jobs)
     console = Console(highlight=False)
     if target in ("toy", "all"):
@@ -58,7 +61,7 @@ def reproduce(
     executor = _engine(engine, address, workers)
     seconds = estimated_seconds(unfinished, executor.slots)
     console.print(f"{executor.slots} at a time; estimated time {format_seconds(seconds)}, refined as runs go on")
-    return _execute(executor, jobs, unfinished, console)
+    return execute(executor, jobs, unfinished, console)
 
 
 def _jobs(
@@ -90,7 +93,8 @@ def _engine(name: str, address: str | None, workers: int | None) -> Engine:
     return LocalEngine(workers)
 
 
-def _execute(engine: Engine, jobs: list[Job], unfinished: list[Job], console: Console) -> int:
+def execute(engine: Engine, jobs: list[Job], unfinished: list[Job], console: Console) -> int:
+    """Run the unfinished ones of ``jobs`` with a display of all. Returns the exit code of the command."""
     failures: list[Ended] = []
     with Signals() as signals:
         try:

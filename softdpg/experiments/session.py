@@ -69,19 +69,22 @@ class Session:
     def _resume(self, model: DDPG) -> dict[str, float]:
         """Restore the newest checkpoint that is whole; without one, start over. Returns the supervisor's state."""
         assert isinstance(model.replay_buffer, DiskReplayBuffer)
+        found: checkpoint.Checkpoint | checkpoint.DamagedCheckpointError | None = None
         for found in checkpoint.newest_first(self.directory.checkpoints):
             try:
                 if isinstance(found, checkpoint.DamagedCheckpointError):
                     raise found
                 same = snapshot.restore(model, self.env, found)
             except (checkpoint.DamagedCheckpointError, ValueError, KeyError) as error:
-                warn(f"checkpoint not usable, falling back to the one before: {error}")
+                warn(f"checkpoint not usable, falling back to what was before: {error}")
                 continue
             if not same:
                 warn(f"{self.config.env} does not start the same from the same seed; going on, but not bit for bit")
             for name, contents in found.files.items():
                 (self.directory.path / name).write_bytes(contents)
             return dict(found.state["supervisor"])
+        if found is not None:
+            warn("no usable checkpoint is left; starting over")
         shutil.rmtree(self.directory.checkpoints, ignore_errors=True)
         model.replay_buffer.reset()
         self.directory.progress.unlink(missing_ok=True)
@@ -91,9 +94,9 @@ class Session:
     def _finish(self, model: DDPG, supervisor: Supervisor) -> None:
         save_weights(model, self.directory.model)
         model.save(self.directory.model_zip)
-        if not self.keep_buffer:
-            self.directory.replay_buffer.unlink()
         supervisor.write_status("finished")
+        if not self.keep_buffer:  # only now: a run killed before it is finished needs the buffer
+            self.directory.replay_buffer.unlink()
 
     def _stopped(self, supervisor: Supervisor | None, state: str, reason: str, exit_code: int) -> int:
         self._record(supervisor, state, reason)

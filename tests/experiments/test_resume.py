@@ -78,5 +78,5 @@ def test_interrupted_damaged_and_in_use(tmp_path):
     newest.write_bytes(contents)
     run_whole(config, out)
     log = (tmp_path / "interrupted.log").read_text()
-    assert "checkpoint not usable, falling back to the one before" in log
+    assert "checkpoint not usable, falling back to what was before" in log
     assert_same_results(whole, out)

@@ -28,8 +28,6 @@ class RayEngine:
             import ray
         except ImportError:
             raise UserError("--engine ray needs Ray: pip install 'softdpg[ray]'") from None
-        if address is not None:
-            check_address(address)
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
