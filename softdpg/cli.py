@@ -171,6 +171,19 @@ def envs(markdown: bool = False) -> None:
         listing.print_listing(PAPER_SCORES)
 
 
+def demo(out: Path = Path("demo"), steps: int = 10_000, seed: int = 0) -> None:
+    """Train DDPG and Soft DDPG (both estimators) on Pendulum with discrete rewards: minutes, a table and a picture.
+
+    Args:
+        out: Directory of the runs and of demo.png.
+        steps: Environment steps of each run.
+        seed: Seed of the runs.
+    """
+    from softdpg.experiments.demo import demo
+
+    sys.exit(demo(out, steps, seed))
+
+
 def version() -> None:
     """Print the version."""
     from softdpg import __version__
@@ -195,6 +208,7 @@ def report(path: tyro.conf.Positional[Path], out: Path | None = None) -> None:
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "demo": demo,
     "envs": envs,
     "train": train,
     "reproduce": reproduce,

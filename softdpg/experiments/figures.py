@@ -37,7 +37,7 @@ def write_figures(results: Results, out: Path) -> list[Path]:
     panels = {name: rows for name, rows in panels.items() if rows}
     if len(panels) > 1:
         panels["overview"] = _close_up(row for rows in panels.values() for line in rows for row in line)
-    files = []
+    files: list[Path] = []
     with matplotlib.rc_context(STYLE):
         figures = {name: curves_figure(rows) for name, rows in panels.items()}
         if results.sweeps:
@@ -48,6 +48,12 @@ def write_figures(results: Results, out: Path) -> list[Path]:
             figure.set_layout_engine("none")  # it is laid out now
             figure.savefig(files[-1], metadata={"CreationDate": None})  # the same runs give the same file
     return files
+
+
+def save_curves(rows: list[list[Row]], path: Path) -> None:
+    """Write one figure of learning curves."""
+    with matplotlib.rc_context(STYLE):
+        curves_figure(rows).savefig(path, dpi=200)
 
 
 def curves_figure(rows: list[list[Row]]) -> Figure:
@@ -144,7 +150,7 @@ def _footer(figure: Figure, cells: list[Cell], what: str) -> None:
     legend.set_bbox_to_anchor((0.5, 0.17 / figure.get_figheight()))
     seeds = sorted({len(cell.runs) for cell in cells})
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    note = f"{what} {count} seed{'s' * (seeds[-1] > 1)}"
+    note = "one seed" if seeds == [1] else f"{what} {count} seeds"
     figure.text(0.5, 0.06 / figure.get_figheight(), note, ha="center", fontsize=7, color="0.35").set_in_layout(False)
 
 
