@@ -103,11 +103,11 @@ def train_runs(settings: ToySettings, console: Console) -> list[ToyRun]:
     context = multiprocessing.get_context("spawn")
     jobs = [(algorithm, seed) for seed in range(settings.seeds) for algorithm in ALGORITHMS]
     console.print(f"Training {len(jobs)} agents for {settings.steps:,} steps each", highlight=False)
-    steps = context.Array("q", len(jobs), lock=False)
+    steps, stop = context.Array("q", len(jobs), lock=False), context.Value("b", 0, lock=False)
     workers = min(settings.workers, len(jobs))
     with (
-        ProcessPoolExecutor(workers, context, initializer=_share, initargs=(steps,)) as pool,
-        _stop_on_error(pool),
+        ProcessPoolExecutor(workers, context, initializer=_share, initargs=(steps, stop)) as pool,
+        _stop_on_error(pool, stop),
         _display(console) as progress,
     ):
         futures = [pool.submit(train_one, settings, *job, slot) for slot, job in enumerate(jobs)]
@@ -123,11 +123,12 @@ def train_runs(settings: ToySettings, console: Console) -> list[ToyRun]:
 
 
 @contextmanager
-def _stop_on_error(pool: ProcessPoolExecutor) -> Iterator[None]:
-    """Drop what has not started if anything goes wrong, Ctrl-C included."""
+def _stop_on_error(pool: ProcessPoolExecutor, stop: Any) -> Iterator[None]:
+    """End the children's training if anything goes wrong, Ctrl-C included: the pool waits for them."""
     try:
         yield
     except BaseException:
+        stop.value = 1
         pool.shutdown(wait=False, cancel_futures=True)
         raise
 
@@ -150,16 +151,19 @@ def _display(console: Console) -> Progress:
     )
 
 
-_steps: Any = None  # in a child: the shared counters
+_steps: Any = None  # in a child: the shared counters of all runs, and the request to stop
+_stop: Any = None
 
 
-def _share(steps: Any) -> None:
-    global _steps
-    _steps = steps
+def _share(steps: Any, stop: Any) -> None:
+    global _steps, _stop
+    _steps, _stop = steps, stop
 
 
 def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> ToyRun:
     """Train one agent and evaluate its critic; runs in a child process."""
+    if _stop.value:
+        raise InterruptedError("stopped before it began")
     import gymnasium as gym
     import jax
     from stable_baselines3.common.callbacks import BaseCallback
@@ -168,9 +172,8 @@ def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> To
 
     class Count(BaseCallback):
         def _on_step(self) -> bool:
-            if _steps is not None:
-                _steps[slot] = self.num_timesteps
-            return True
+            _steps[slot] = self.num_timesteps
+            return not _stop.value
 
     env = gym.make("softdpg/Toy-v0", epsilon=settings.epsilon, length=EPISODE)
     shared: dict[str, Any] = {
