@@ -254,6 +254,18 @@ class DDPG(OffPolicyAlgorithmJax):
             progress_bar=progress_bar,
         )
 
+    def _sample_action(
+        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As in SB3, without its way from scaled actions to those of the environment and back before the noise."""
+        if self.num_timesteps < learning_starts:
+            return super()._sample_action(learning_starts, action_noise, n_envs)
+        observations, _ = self.policy.prepare_obs(self._last_obs)
+        scaled = np.asarray(self.policy._predict(observations)).reshape(n_envs, *self.action_space.shape)
+        if action_noise is not None:
+            scaled = np.clip(scaled + action_noise(), -1, 1)
+        return self.policy.unscale_action(scaled), scaled
+
     def train(self, gradient_steps: int, batch_size: int) -> None:
         """Sample ``gradient_steps`` batches and update critic, actor and targets with each."""
         assert self.replay_buffer is not None
