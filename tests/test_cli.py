@@ -1,0 +1,62 @@
+"""The command starts fast and loads nothing it does not need; the package's names are where users look for them."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+import softdpg
+from softdpg.cli import COMMANDS
+
+
+def python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+HEAVY = ("jax", "torch", "flax", "stable_baselines3", "sbx", "matplotlib", "pandas", "plotly", "scipy", "mujoco", "ray")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([command, "--help"] for command in COMMANDS)])
+def test_help_loads_nothing_heavy(arguments):
+    code = f"""
+import sys
+from softdpg.cli import main
+sys.argv = ["softdpg", *{arguments!r}]
+try:
+    main()
+except SystemExit as end:
+    assert end.code == 0
+print(sorted(set(sys.modules) & set({HEAVY!r})))
+"""
+    assert python(code).splitlines()[-1] == "[]"
+
+
+def test_help_is_fast():
+    """Under half a second on an idle machine; the best of several here, since test processes share the cores."""
+    durations = []
+    for _ in range(7):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "softdpg", "--help"], capture_output=True, check=True)
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < 0.75
+
+
+def test_every_command_has_a_help_text():
+    listing = subprocess.run([sys.executable, "-m", "softdpg", "--help"], capture_output=True, text=True, check=True)
+    for name, command in COMMANDS.items():
+        assert name in listing.stdout
+        assert command.__doc__
+
+
+def test_public_names():
+    assert set(softdpg.__all__) <= set(dir(softdpg))
+    assert softdpg.SoftDDPG.__mro__[1] is softdpg.DDPG
+    with pytest.raises(AttributeError, match="no attribute 'TD3'"):
+        softdpg.TD3  # noqa: B018
+
+
+def test_version_is_that_of_the_package():
+    from importlib.metadata import version
+
+    assert python("import softdpg; print(softdpg.__version__)").strip() == version("softdpg")
