@@ -38,7 +38,7 @@ def test_a_run_directory(tmp_path, capsys):
     assert stored["hyperparameters"]["net_arch"] == [16, 16]
     assert stored["evaluation"] == {"every": 250, "episodes": 2}
     assert {"softdpg", "jax", "gymnasium", "python"} <= stored["versions"].keys()
-    assert {"system", "processor", "cores"} == stored["machine"].keys()
+    assert {"system", "processor", "cores", "threads"} == stored["machine"].keys()
     assert RunConfig.from_json(stored) == config.resolved()
 
     with (out / "evaluations.csv").open() as file:
