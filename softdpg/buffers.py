@@ -1,4 +1,4 @@
-"""A replay buffer that lives on disk: float32, memory-mapped, and safe against a crash at any moment."""
+"""Replay buffers of float32 records: in memory, or on disk and safe against a crash at any moment."""
 
 import json
 import mmap
@@ -19,16 +19,82 @@ _LAYOUT_BYTES = _HEADER_BYTES - 8  # the last 8 bytes hold the number of reserve
 _ALLOCATION_BYTES = 8 * 2**20
 
 
-class DiskReplayBuffer(ReplayBuffer):
-    """SB3's ``ReplayBuffer`` in one memory-mapped file, for runs that must survive being killed.
+_VIEWS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
-    A transition is one float32 record ``[observation, next observation, action, reward, done, timeout]``. Record ``t``
-    (counted over the whole run) lies in slot ``t % (buffer_size + slack)``, while only the last ``buffer_size``
-    transitions are sampled. A record therefore stays untouched for ``slack`` steps after it has left the window: a
-    checkpoint that remembers nothing but ``count`` gets its exact window back with :meth:`rewind`, as long as no more
-    than about ``slack`` transitions were added after it. :meth:`holds` tells.
 
-    Samples are those of SB3's ``ReplayBuffer``, index for index, under the same state of ``numpy.random``.
+class RecordReplayBuffer(ReplayBuffer):
+    """SB3's ``ReplayBuffer`` with a transition as one float32 record, so that a batch is gathered in one go.
+
+    A record is ``[observation, next observation, action, reward, done, timeout]``; SB3's arrays are views of the
+    records. Samples are those of SB3's ``ReplayBuffer``, index for index, under the same state of ``numpy.random``.
+    The parameters are SB3's; ``optimize_memory_usage`` is not supported.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.optimize_memory_usage:
+            raise ValueError("RecordReplayBuffer does not support optimize_memory_usage=True")
+        # SB3's own arrays, which no one has written to and which therefore take no memory, go.
+        self._set_records(np.zeros((self.buffer_size * self.n_envs, self.record_dim), np.float32))
+
+    @property
+    def record_dim(self) -> int:
+        """Numbers in a record."""
+        return 2 * int(np.prod(self.obs_shape)) + self.action_dim + 3
+
+    def _set_records(self, records: np.ndarray) -> None:
+        """Lay SB3's arrays, ``(slots, n_envs, ...)``, over records ``(slots * n_envs, record_dim)``."""
+        obs_dim = int(np.prod(self.obs_shape))
+        self._records = records
+        bounds = np.cumsum([0, obs_dim, obs_dim, self.action_dim, 1, 1, 1])
+        self._columns = [slice(int(start), int(stop)) for start, stop in pairwise(bounds)]
+        by_slot = records.reshape(-1, self.n_envs, self.record_dim)
+        fields = [by_slot[:, :, columns] for columns in self._columns]
+        self.observations, self.next_observations = (f.reshape(*f.shape[:2], *self.obs_shape) for f in fields[:2])
+        self.actions = fields[2]
+        self.rewards, self.dones, self.timeouts = (field[:, :, 0] for field in fields[3:])
+
+    def _slots(self, batch_inds: np.ndarray) -> np.ndarray:
+        """Where the transitions with SB3's indices ``batch_inds``, ``(batch,)``, are kept."""
+        return batch_inds
+
+    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> ReplayBufferSamples:
+        """Gather the records that SB3 would keep at ``batch_inds``, ``(batch,)`` indices below ``size()``."""
+        rows = self._slots(batch_inds)
+        if self.n_envs > 1:
+            # SB3's draws, from SB3's generator.
+            rows = rows * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(batch_inds),))  # noqa: NPY002
+        records = self._records.take(rows, axis=0)
+        obs, next_obs, actions, rewards, dones, timeouts = (records[:, columns] for columns in self._columns)
+        shape = (len(rows), *self.obs_shape)
+        return ReplayBufferSamples(
+            self._contiguous(self._normalize_obs(obs.reshape(shape), env)),
+            self._contiguous(actions),
+            self._contiguous(self._normalize_obs(next_obs.reshape(shape), env)),
+            self._contiguous(dones * (1 - timeouts)),
+            self._contiguous(self._normalize_reward(rewards, env)),
+        )
+
+    def _contiguous(self, array: Any) -> th.Tensor:
+        return self.to_torch(np.ascontiguousarray(array), copy=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the records once, without the views."""
+        return {name: value for name, value in self.__dict__.items() if name not in _VIEWS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_records(self._records)
+
+
+class DiskReplayBuffer(RecordReplayBuffer):
+    """The records in one memory-mapped file, for runs that must survive being killed.
+
+    Record ``t`` (counted over the whole run) lies in slot ``t % (buffer_size + slack)``, while only the last
+    ``buffer_size`` transitions are sampled. A record therefore stays untouched for ``slack`` steps after it has left the
+    window: a checkpoint that remembers nothing but ``count`` gets its exact window back with :meth:`rewind`, as long as
+    no more than about ``slack`` transitions were added after it. :meth:`holds` tells.
+
     Disk space is allocated as the buffer fills, so a full disk is an ``OSError`` from :meth:`add` and never the
     ``SIGBUS`` that a sparse memory map would give.
 
@@ -69,17 +135,15 @@ class DiskReplayBuffer(ReplayBuffer):
         self._open()
 
     def _open(self) -> None:
-        obs_dim, action_dim = int(np.prod(self.obs_shape)), self.action_dim
-        record_dim = 2 * obs_dim + action_dim + 3
-        self._record_bytes = 4 * record_dim * self.n_envs
+        self._record_bytes = 4 * self.record_dim * self.n_envs
         size = _HEADER_BYTES + self.slots * self._record_bytes
         layout = {
             "format": "softdpg replay buffer 1",
             "byteorder": "little",
             "slots": self.slots,
             "n_envs": self.n_envs,
-            "obs_dim": obs_dim,
-            "action_dim": action_dim,
+            "obs_dim": int(np.prod(self.obs_shape)),
+            "action_dim": self.action_dim,
         }
         if not self.path.exists():
             # Aside and renamed: a process killed here leaves no file without a header.
@@ -100,15 +164,7 @@ class DiskReplayBuffer(ReplayBuffer):
         self._fd = fd
         self._reserved = np.frombuffer(self._map, "<u8", count=1, offset=_LAYOUT_BYTES)
         records = np.frombuffer(self._map, "<f4", offset=_HEADER_BYTES)
-        self._records = records.reshape(self.slots * self.n_envs, record_dim)
-        # Views by slot, (slots, n_envs, ...). With slack=0 a slot is SB3's index.
-        by_slot = records.reshape(self.slots, self.n_envs, record_dim)
-        bounds = np.cumsum([0, obs_dim, obs_dim, action_dim, 1, 1, 1])
-        self._columns = [slice(int(start), int(stop)) for start, stop in pairwise(bounds)]
-        fields = [by_slot[:, :, columns] for columns in self._columns]
-        self.observations, self.next_observations = (f.reshape(*f.shape[:2], *self.obs_shape) for f in fields[:2])
-        self.actions = fields[2]
-        self.rewards, self.dones, self.timeouts = (field[:, :, 0] for field in fields[3:])
+        self._set_records(records.reshape(-1, self.record_dim))  # with slack=0 a slot is SB3's index
         self._safe_count = min(self.slots, int(self._reserved[0]))
 
     def add(
@@ -150,27 +206,10 @@ class DiskReplayBuffer(ReplayBuffer):
             self._map.flush(0, _HEADER_BYTES)
         self._safe_count = stop
 
-    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> ReplayBufferSamples:
-        """Gather the records that SB3 would keep at ``batch_inds``, (batch,) indices below ``size()``."""
+    def _slots(self, batch_inds: np.ndarray) -> np.ndarray:
         # Index j holds the newest transition t with t % buffer_size == j.
         newest = self.count - 1
-        rows = (newest - (newest - batch_inds) % self.buffer_size) % self.slots
-        if self.n_envs > 1:
-            # SB3's draws, from SB3's generator.
-            rows = rows * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(batch_inds),))  # noqa: NPY002
-        records = self._records.take(rows, axis=0)
-        obs, next_obs, actions, rewards, dones, timeouts = (records[:, columns] for columns in self._columns)
-        shape = (len(rows), *self.obs_shape)
-        return ReplayBufferSamples(
-            self._contiguous(self._normalize_obs(obs.reshape(shape), env)),
-            self._contiguous(actions),
-            self._contiguous(self._normalize_obs(next_obs.reshape(shape), env)),
-            self._contiguous(dones * (1 - timeouts)),
-            self._contiguous(self._normalize_reward(rewards, env)),
-        )
-
-    def _contiguous(self, array: Any) -> th.Tensor:
-        return self.to_torch(np.ascontiguousarray(array), copy=False)
+        return (newest - (newest - batch_inds) % self.buffer_size) % self.slots
 
     def holds(self, count: int) -> bool:
         """Whether the window that ended at transition ``count`` is still whole in the file."""
@@ -202,9 +241,8 @@ class DiskReplayBuffer(ReplayBuffer):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the reference to the file, not its contents."""
-        views = {"observations", "next_observations", "actions", "rewards", "dones", "timeouts"}
         private = {"_map", "_fd", "_reserved", "_records", "_columns", "_record_bytes", "_safe_count"}
-        return {name: value for name, value in self.__dict__.items() if name not in views | private}
+        return {name: value for name, value in super().__getstate__().items() if name not in private}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

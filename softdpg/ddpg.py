@@ -18,6 +18,7 @@ from stable_baselines3.common.noise import ActionNoise, NormalActionNoise
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, ReplayBufferSamples, Schedule
 from stable_baselines3.common.utils import FloatSchedule
 
+from softdpg.buffers import RecordReplayBuffer
 from softdpg.networks import ActionLayer, Critic
 from softdpg.policies import DDPGPolicy
 from softdpg.spaces import all_finite, check_spaces, float32_space
@@ -140,6 +141,7 @@ class DDPG(OffPolicyAlgorithmJax):
     policy: DDPGPolicy
     action_space: spaces.Box
     observation_space: spaces.Space
+    replay_buffer_class: type[ReplayBuffer] | None
     key: jax.Array
 
     def __init__(
@@ -215,6 +217,8 @@ class DDPG(OffPolicyAlgorithmJax):
     def _setup_model(self) -> None:
         # Whatever precision the environment has, the buffer keeps float32: half the memory, and what the update needs.
         observation_space, self.observation_space = self.observation_space, float32_space(self.observation_space)
+        if self.replay_buffer_class is None and self._plain_transitions():
+            self.replay_buffer_class = RecordReplayBuffer
         super()._setup_model()
         self.observation_space = observation_space
         # After load the policy is there already.
@@ -227,6 +231,12 @@ class DDPG(OffPolicyAlgorithmJax):
             placed = jax.device_put((self.policy.actor_state, self.policy.qf_state), _device(self._device_name))
             self.policy.actor_state, self.policy.qf_state = placed
         self.dpg = self._make_dpg()
+
+    def _plain_transitions(self) -> bool:
+        """Whether a transition is one vector of floats; for others SB3 chooses the buffer."""
+        space = self.observation_space
+        floats = isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
+        return floats and self.n_steps == 1 and not self.optimize_memory_usage
 
     def _make_dpg(self) -> DPG:
         """Return what the update asks of the critic: the only thing in which Soft DDPG differs."""

@@ -311,9 +311,10 @@ def test_replay_buffer_is_float32_and_small():
     buffer = model.replay_buffer
     assert model.observation_space.dtype == np.float64
     assert buffer.observations.dtype == buffer.next_observations.dtype == buffer.actions.dtype == np.float32
-    arrays = [value for value in vars(buffer).values() if isinstance(value, np.ndarray)]
     assert buffer.observations.shape == (1_000_000, 1, 348)
-    assert sum(array.nbytes for array in arrays) <= 3e9
+    memory = {id(array.base): array.base for array in vars(buffer).values() if isinstance(array, np.ndarray)}
+    assert all(np.shares_memory(array, buffer.observations) for array in memory.values() if array is not None)
+    assert buffer._records.nbytes == 4 * 1_000_000 * (2 * 348 + 17 + 3) <= 3e9
 
 
 def test_dict_buffers_are_float32_too():

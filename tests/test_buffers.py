@@ -1,4 +1,4 @@
-"""The disk buffer gives SB3's samples, comes back exactly after a rewind, and fails cleanly."""
+"""Record buffers give SB3's samples; the one on disk comes back exactly after a rewind, and fails cleanly."""
 
 import os
 import pickle
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.buffers import ReplayBuffer
 
-from softdpg.buffers import DiskReplayBuffer
+from softdpg.buffers import DiskReplayBuffer, RecordReplayBuffer
 
 
 def spaces_of(obs_shape=(3,), action_dim=2):
@@ -53,13 +53,31 @@ def assert_same_samples(left, right, seed=0, batch_size=64):
 def test_samples_are_those_of_sb3(tmp_path_factory, buffer_size, slack, n_envs, obs_shape, added):
     path = tmp_path_factory.mktemp("buffer") / "replay.bin"
     in_memory = ReplayBuffer(buffer_size, *spaces_of(obs_shape), device="cpu", n_envs=n_envs)
+    records = RecordReplayBuffer(buffer_size, *spaces_of(obs_shape), device="cpu", n_envs=n_envs)
     on_disk = DiskReplayBuffer(buffer_size, *spaces_of(obs_shape), n_envs=n_envs, path=path, slack=slack)
     for t in range(added):
-        for buffer in (in_memory, on_disk):
+        for buffer in (in_memory, records, on_disk):
             buffer.add(*transition(t, n_envs, obs_shape))
-    assert (on_disk.size(), on_disk.pos, on_disk.full) == (in_memory.size(), in_memory.pos, in_memory.full)
-    assert_same_samples(in_memory, on_disk)
+    for buffer in (records, on_disk):
+        assert (buffer.size(), buffer.pos, buffer.full) == (in_memory.size(), in_memory.pos, in_memory.full)
+        assert_same_samples(in_memory, buffer)
     on_disk.close()
+
+
+def test_records_survive_pickling_and_stay_views():
+    buffer = RecordReplayBuffer(16, *spaces_of(), device="cpu")
+    for t in range(20):
+        buffer.add(*transition(t))
+    loaded = pickle.loads(pickle.dumps(buffer))
+    assert len(pickle.dumps(buffer)) < 16 * buffer.record_dim * 4 + 20_000  # the numbers once
+    for one in (buffer, loaded):
+        one.add(*transition(20))
+    assert_same_samples(buffer, loaded)
+
+
+def test_records_do_not_support_optimize_memory_usage():
+    with pytest.raises(ValueError, match="optimize_memory_usage"):
+        RecordReplayBuffer(8, *spaces_of(), optimize_memory_usage=True, handle_timeout_termination=False)
 
 
 @pytest.mark.parametrize("checkpoint", [5, 16, 40])
