@@ -91,9 +91,9 @@ class DiskReplayBuffer(RecordReplayBuffer):
     """The records in one memory-mapped file, for runs that must survive being killed.
 
     Record ``t`` (counted over the whole run) lies in slot ``t % (buffer_size + slack)``, while only the last
-    ``buffer_size`` transitions are sampled. A record therefore stays untouched for ``slack`` steps after it has left the
-    window: a checkpoint that remembers nothing but ``count`` gets its exact window back with :meth:`rewind`, as long as
-    no more than about ``slack`` transitions were added after it. :meth:`holds` tells.
+    ``buffer_size`` transitions are sampled. A record therefore stays untouched for ``slack`` steps after it has left
+    the window: a checkpoint that remembers nothing but ``count`` gets its exact window back with :meth:`rewind`, as
+    long as no more than about ``slack`` transitions were added after it. :meth:`holds` tells.
 
     Disk space is allocated as the buffer fills, so a full disk is an ``OSError`` from :meth:`add` and never the
     ``SIGBUS`` that a sparse memory map would give.
