@@ -26,6 +26,7 @@ from softdpg.theory.toy import Toy
 ALGORITHMS = ("ddpg", "soft-ddpg", "soft-ddpg-centered")
 ACTIONS = np.linspace(-1, 1, 801)
 EPISODE = 50  # steps
+LAST, EVERY = 1_000, 20  # the policy is noted every 20 of the last 1,000 steps: where it ends is partly chance
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,21 @@ class ToySettings:
 
 @dataclass(frozen=True)
 class ToyRun:
-    """What one run leaves: its critic and |dQ/da| on ``ACTIONS``, its policy's action, the return of an episode."""
+    """What one run leaves.
+
+    :param critic: Q(s, .) on ``ACTIONS``
+    :param slope: |dQ/da| on ``ACTIONS``
+    :param action: of the final policy
+    :param late_actions: of the policy, along the last ``LAST`` steps
+    :param episode_return: of an episode of the final policy
+    """
 
     algorithm: str
     seed: int
     critic: np.ndarray
     slope: np.ndarray
     action: float
+    late_actions: np.ndarray
     episode_return: float
 
     def exact(self, settings: ToySettings) -> np.ndarray:
@@ -94,6 +103,7 @@ def measures(run: ToyRun, settings: ToySettings) -> dict[str, float]:
         "greedy action": float(ACTIONS[np.argmax(run.critic)]),
         "learned action": run.action,
         "return": run.episode_return,
+        "late return": EPISODE * float(Toy(settings.epsilon).reward(run.late_actions).mean()),
     }
 
 
@@ -101,7 +111,7 @@ def train_runs(settings: ToySettings, console: Console) -> list[ToyRun]:
     """Train all algorithms and seeds in parallel processes, with a live display."""
     use_one_thread()  # the children inherit the variables, before they import JAX
     context = multiprocessing.get_context("spawn")
-    jobs = [(algorithm, seed) for seed in range(settings.seeds) for algorithm in ALGORITHMS]
+    jobs = [(algorithm, seed) for seed in range(settings.seeds) for algorithm in reversed(ALGORITHMS)]
     console.print(f"Training {len(jobs)} agents for {settings.steps:,} steps each", highlight=False)
     steps, stop = context.Array("q", len(jobs), lock=False), context.Value("b", 0, lock=False)
     workers = min(settings.workers, len(jobs))
@@ -170,9 +180,13 @@ def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> To
 
     from softdpg import DDPG, SoftDDPG
 
-    class Count(BaseCallback):
+    state, late_actions = np.ones(1, np.float32), []
+
+    class Follow(BaseCallback):
         def _on_step(self) -> bool:
             _steps[slot] = self.num_timesteps
+            if self.num_timesteps > settings.steps - LAST and self.num_timesteps % EVERY == 0:
+                late_actions.append(float(self.model.predict(state, deterministic=True)[0][0]))
             return not _stop.value
 
     env = gym.make("softdpg/Toy-v0", epsilon=settings.epsilon, length=EPISODE)
@@ -188,7 +202,7 @@ def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> To
     else:
         estimator = "centered" if algorithm.endswith("centered") else "paper"
         model = SoftDDPG("MlpPolicy", env, sigma=settings.sigma, estimator=estimator, **shared)  # type: ignore[arg-type]
-    model.learn(settings.steps, callback=Count())
+    model.learn(settings.steps, callback=Follow())
 
     actions = ACTIONS[:, None].astype(np.float32)
     observations = np.ones_like(actions)
@@ -204,7 +218,8 @@ def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> To
         seed,
         np.asarray(critic.apply(params, observations, actions), np.float64),
         np.abs(np.asarray(slope, np.float64))[:, 0],
-        float(model.predict(observation, deterministic=True)[0][0]),
+        float(model.predict(state, deterministic=True)[0][0]),
+        np.array(late_actions),
         total,
     )
 

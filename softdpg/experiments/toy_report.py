@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from softdpg.experiments.style import STYLES
-from softdpg.experiments.toy import ACTIONS, ALGORITHMS, EPISODE, ToyRun, ToySettings, measures
+from softdpg.experiments.toy import ACTIONS, ALGORITHMS, EPISODE, LAST, ToyRun, ToySettings, measures
 from softdpg.theory.toy import CENTER
 
 TITLES = {"ddpg": "DDPG", "soft-ddpg": "Soft DDPG, paper", "soft-ddpg-centered": "Soft DDPG, centered"}
@@ -27,6 +27,7 @@ def print_table(console: Console, runs: list[ToyRun], settings: ToySettings) -> 
         "greedy action": interval,
         "learned action": interval,
         "return": str(EPISODE),
+        "late return": str(EPISODE),
     }
     table = Table(
         title=f"After {settings.steps:,} steps, mean ± std of {settings.seeds} seeds", title_justify="left", padding=0
@@ -43,7 +44,7 @@ def print_table(console: Console, runs: list[ToyRun], settings: ToySettings) -> 
     console.print(
         "error: root mean square, over actions in [-1, 1], of the learned critic minus the exact one of the learned "
         "policy (Q for DDPG, Q_sigma for Soft DDPG); offset: the mean of that difference; shape error: what remains "
-        "without the offset.",
+        f"without the offset; late return: the mean over the policies of the last {LAST:,} steps.",
         style="dim",
         highlight=False,
     )

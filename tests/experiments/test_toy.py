@@ -18,7 +18,7 @@ SETTINGS = ToySettings(seeds=2, epsilon=0.1, gamma=0.9, sigma=0.2)
 def run_with(algorithm="ddpg", action=0.5, change=0.0):
     sigma = 0.0 if algorithm == "ddpg" else SETTINGS.sigma
     critic = Toy(0.1, 0.9).critic(ACTIONS, action, sigma) + change
-    return ToyRun(algorithm, 0, critic, np.zeros_like(ACTIONS), action, 50.0)
+    return ToyRun(algorithm, 0, critic, np.zeros_like(ACTIONS), action, np.array([0.5, 0.55, 0.3, -1.0]), 50.0)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -27,6 +27,7 @@ def test_the_exact_critic_has_no_error(algorithm):
     assert result["error"] == pytest.approx(0, abs=1e-12)
     assert result["total variation"] == pytest.approx(2)
     assert 0.4 < result["greedy action"] < 0.6
+    assert result["late return"] == 25  # two of four late actions are rewarded
 
 
 def test_offset_and_shape_error_by_hand():
