@@ -23,7 +23,7 @@ def measure_throughput(env: str, threads: str, samples: list[int], rounds: int, 
     stretches: dict[str, Callable[[int], None]] = {}
     for name, make in contenders.agents(tuple(samples)).items():
         model = make(env)
-        model.learn(contenders.BATCH + 20)  # fill the buffer for a batch, compile
+        model.learn(contenders.BATCH + 3)  # fill the buffer for a batch, compile
         stretches[name] = partial(stretch, model)
         d, m = model.observation_space.shape[0], model.action_space.shape[0]
     stretches[LIMIT] = products(contenders.matrix_products(d, m))
@@ -86,7 +86,7 @@ def measure_memory(env: str, threads: str, name: str) -> dict[str, Any]:
     arrays = [array for array in arrays if array.base is None]  # views of others do not count
     for array in arrays:
         array.fill(0)  # as a full buffer does, make every page real
-    model.learn(contenders.BATCH + 20)
+    model.learn(contenders.BATCH + 3)
     return {
         "bytes_per_transition": sum(array.nbytes for array in arrays) / 1_000_000,
         "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
