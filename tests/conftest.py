@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import hypothesis
+
 # Test processes run side by side: one thread each.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -11,3 +13,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 # Most of their time is XLA compiling the same functions: the processes share what they compiled.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("softdpg", deadline=None)
+hypothesis.settings.load_profile("softdpg")

@@ -42,7 +42,7 @@ def assert_same_samples(left, right, seed=0, batch_size=64):
             assert array.dtype == getattr(actual, name).dtype
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     buffer_size=st.integers(1, 30),
     slack=st.integers(0, 20),

@@ -155,7 +155,7 @@ def test_leave_one_out_equals_the_plain_sum():
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 3), st.booleans())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_perturbations_have_the_shape_asked_for(pairs, batch, m, antithetic):
     w = gaussian_perturbations(jax.random.key(1), 2 * pairs, (m, batch), antithetic)
     assert w.shape == (2 * pairs, m, batch)

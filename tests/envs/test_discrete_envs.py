@@ -155,7 +155,9 @@ def test_spec_keeps_the_arguments_of_rule_and_base() -> None:
 @LIGHT
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_make_vec(name: str, mode: str) -> None:
-    vec = gym.make_vec(env_id(name), num_envs=2, vectorization_mode=mode)
+    # Not by fork: other tests of the same process may have started JAX's threads.
+    arguments = {"context": "forkserver"} if mode == "async" else {}
+    vec = gym.make_vec(env_id(name), num_envs=2, vectorization_mode=mode, vector_kwargs=arguments)
     singles = [gym.make(env_id(name)) for _ in range(2)]
     try:
         observations, _ = vec.reset(seed=5)

@@ -85,7 +85,7 @@ def test_every_rule_is_covered() -> None:
 
 
 @each_rule
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_return_never_passes_the_ceiling(rule_class: type[Rule], data: st.DataObject) -> None:
     rule = rule_class(**SHORT.get(rule_class, {}))
@@ -101,7 +101,7 @@ def test_return_never_passes_the_ceiling(rule_class: type[Rule], data: st.DataOb
 
 
 @each_rule
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_reset_forgets_everything(rule_class: type[Rule], data: st.DataObject) -> None:
     used, fresh = (rule_class(**SHORT.get(rule_class, {})) for _ in range(2))
@@ -115,7 +115,7 @@ def test_reset_forgets_everything(rule_class: type[Rule], data: st.DataObject) -
 
 
 @each_rule
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_progress_is_bounded_and_named(rule_class: type[Rule], data: st.DataObject) -> None:
     rule: Any = rule_class(**SHORT.get(rule_class, {}))
@@ -127,7 +127,7 @@ def test_progress_is_bounded_and_named(rule_class: type[Rule], data: st.DataObje
 
 
 @pytest.mark.parametrize("rule_class", [rules.AntRule, rules.BipedalWalkerRule])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_milestones_are_paid_once_for_the_farthest_position(rule_class: type[Rule], data: st.DataObject) -> None:
     rule: Any = rule_class(failure_reward=0.0)
@@ -139,7 +139,7 @@ def test_milestones_are_paid_once_for_the_farthest_position(rule_class: type[Rul
 
 
 @pytest.mark.parametrize("rule_class", [rules.HopperRule, rules.Walker2dRule])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_strides_do_not_depend_on_the_path(rule_class: type[Rule], data: st.DataObject) -> None:
     # Multiples of 1/16 with a stride of 3/8 are exact, so that counting needs no tolerance.
@@ -149,7 +149,7 @@ def test_strides_do_not_depend_on_the_path(rule_class: type[Rule], data: st.Data
     assert rule.milestones_passed == sum(0.375 * k < max(positions) for k in range(1, 200))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_stages_are_paid_once(data: st.DataObject) -> None:
     lander = rules.LunarLanderRule(success_reward=0.0, crash_reward=0.0)
@@ -164,7 +164,7 @@ def test_stages_are_paid_once(data: st.DataObject) -> None:
     assert sum(run(car, steps)) == 10.0 * back + 20.0 * forward
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_streaks_against_a_plain_count(data: st.DataObject) -> None:
     steps = draw_steps(data, rules.HumanoidRule, max_size=20)

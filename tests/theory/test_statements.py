@@ -35,7 +35,7 @@ problems = finite_problems() | lqr_problems()
 
 
 def examples(count):
-    return settings(max_examples=count, deadline=None)
+    return settings(max_examples=count)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_values_by_hand():
 
 
 @given(policy=st.floats(-1, 1), sigma=st.floats(0.05, 1), epsilon=st.floats(0.01, 1.4), clipped=st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_smoothed_reward_is_the_expectation(policy, sigma, epsilon, clipped):
     toy = Toy(epsilon, clipped=clipped)
     rule = gauss_legendre_panels(toy.jumps(policy, sigma))
@@ -31,7 +31,7 @@ def test_smoothed_reward_is_the_expectation(policy, sigma, epsilon, clipped):
 
 
 @given(policy=st.floats(-1, 1), sigma=st.floats(0.1, 1), epsilon=st.floats(0.05, 0.9), clipped=st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_soft_dpg_where_the_critic_jumps(policy, sigma, epsilon, clipped):
     check = soft_dpg_on_the_toy(Toy(epsilon, clipped=clipped), policy, sigma)
     assert check.holds, check
