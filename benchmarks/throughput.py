@@ -15,7 +15,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tyro
 
@@ -49,6 +49,8 @@ class Options:
     """Turns of each contender; 0 for 9, or 3 with --quick."""
     seconds: float = 0.0
     """Length of a turn; 0 for 1.0, or 0.35 with --quick."""
+    threads: tuple[Literal["one", "all"], ...] = ("one", "all")
+    """Measure with one thread, with all, or both."""
     out: Path = ROOT / "benchmarks" / "results"
     """Directory for throughput.json and throughput.png."""
 
@@ -63,19 +65,25 @@ def main(options: Options) -> None:
         "seconds": options.seconds or (0.35 if options.quick else 1.0),
     }
     results: dict[str, Any] = {"machine": machine(), **work}
-    for threads in ("one",) if options.quick else ("one", "all"):
+    options.out.mkdir(parents=True, exist_ok=True)
+    for threads in ("one",) if options.quick else options.threads:
         for env in options.envs:
             print(f"measuring {env}, threads: {threads} ...", file=sys.stderr)
             samples = (1, 10, 50, 200) if not options.quick else (1, 50, 200) if env == ENVS[0] else (50,)
             results.setdefault(threads, {})[env] = spawn("throughput", env, threads, samples=samples, **work)
             print_throughput(env, threads, results[threads][env], BARS if threads == "one" else [])
+            write_json(results, options.out)  # at once: it is long until the end
     contenders = ("DDPG", "SB3 DDPG") if options.quick else ("DDPG", C50, "SBX DDPG", "SB3 DDPG")
     results["memory"] = {name: spawn("memory", "Humanoid-v5", "one", name=name) for name in contenders}
     print_memory(results["memory"])
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "throughput.json").write_text(json.dumps(results, indent=1) + "\n")
-    write_plot(results["one"], options.out / "throughput.png")
+    write_json(results, options.out)
+    write_plot(results[options.threads[0]], options.out / "throughput.png")
     print(f"wrote {options.out}/throughput.json and throughput.png after {time.time() - started:.0f} s")
+
+
+def write_json(results: dict[str, Any], out: Path) -> None:
+    """Store the rates of every round."""
+    (out / "throughput.json").write_text(json.dumps(results, indent=1) + "\n")
 
 
 def spawn(what: str, env: str, threads: str, **arguments: Any) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def write_plot(results: dict[str, Any], path: Path) -> None:
         for name, style, colour in (("DDPG", "-", "0.2"), ("SBX DDPG", "-.", "0.4"), ("SB3 DDPG", ":", "0.4")):
             ax.axhline(rates[name], linestyle=style, color=colour, linewidth=1, label=name)
         ax.set(xscale="log", ylim=(0, None), xlabel="samples N", title=env)
-    axes[0].set_ylabel("training steps per second, one thread")
+    axes[0].set_ylabel("training steps per second")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize="small")
     figure.savefig(path, dpi=150)
 

@@ -21,6 +21,7 @@ from softdpg.experiments.tables import format_steps
 
 PANELS_PER_ROW = 4
 PANEL_WIDTH, PANEL_HEIGHT, FOOTER_HEIGHT = 2.5, 2.0, 0.55  # inches
+LEGEND_WIDTH = 5.2  # inches that the legend needs
 STYLE: dict[Any, Any] = {
     **{"font.size": 8, "axes.titlesize": 8.5, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.5},
     **{"axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.4, "pdf.fonttype": 42},
@@ -103,10 +104,11 @@ def sensitivity_figure(sweeps: list[Sweep]) -> Figure:
 
 
 def _figure(columns: int, rows: int, width: float = PANEL_WIDTH) -> Figure:
-    height = rows * PANEL_HEIGHT + FOOTER_HEIGHT
+    panel_height = PANEL_HEIGHT if columns > 1 else 1.4 * PANEL_HEIGHT
+    height = rows * panel_height + FOOTER_HEIGHT
     footer = FOOTER_HEIGHT / height
     layout = ConstrainedLayoutEngine(h_pad=0.07, rect=(0, footer, 1, 1 - footer))
-    return Figure(figsize=(columns * width, height), layout=layout)
+    return Figure(figsize=(max(columns * width, LEGEND_WIDTH), height), layout=layout)
 
 
 def _draw_curve(axes: Axes, algorithm: str, cell: Cell) -> None:
