@@ -29,8 +29,10 @@ test: .venv/.dev  ## Run the test suite (under 10 minutes on two cores)
 test-slow: .venv/.dev  ## Run the long learning tests
 	$(BIN)/python -m pytest -n 2 -m slow --timeout 3600 tests
 
-bench: .venv/.dev  ## Measure throughput and memory beside SBX and SB3
+bench: .venv/.dev  ## Measure throughput and memory beside SBX and SB3, checkpoints and environment wrappers
 	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/checkpoint.py
+	$(BIN)/python benchmarks/envs.py
 
 format: .venv/.dev  ## Sort imports and format
 	$(BIN)/ruff check --fix-only --exit-zero softdpg tests benchmarks
