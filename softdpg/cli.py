@@ -171,7 +171,7 @@ def envs(markdown: bool = False) -> None:
         listing.print_listing(PAPER_SCORES)
 
 
-def demo(out: Path = Path("demo"), steps: int = 10_000, seed: int = 0) -> None:
+def demo(out: Path = Path("demo"), steps: int = 8_000, seed: int = 0) -> None:
     """Train DDPG and Soft DDPG (both estimators) on Pendulum with discrete rewards: minutes, a table and a picture.
 
     Args:
