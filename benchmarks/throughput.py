@@ -4,7 +4,7 @@ All agents of one environment live in one process and train in turns, a short st
 machine does hits all alike; ratios are taken within a round, and their median and range over the rounds are printed.
 
     python benchmarks/throughput.py            everything, on one thread and on all: about 20 minutes on two cores
-    python benchmarks/throughput.py --quick    one thread, fewer contenders and rounds: 3 minutes
+    python benchmarks/throughput.py --quick    one thread, fewer contenders and rounds: 4 minutes
 """
 
 import json
@@ -42,7 +42,7 @@ class Options:
     """Measure training throughput and memory."""
 
     quick: bool = False
-    """One thread, fewer N and shorter rounds: about 3 minutes."""
+    """One thread, fewer N and shorter rounds: about 4 minutes."""
     envs: tuple[str, ...] = ENVS
     """Environments, whose sizes decide the cost of an update."""
     rounds: int = 0
