@@ -22,7 +22,7 @@ import tyro
 ROOT = Path(__file__).resolve().parents[1]
 ENVS = ("Pendulum-v1", "HalfCheetah-v5", "Ant-v5", "Humanoid-v5")
 LIMIT = "matrix products"
-# (numerator, denominator, {environment: least ratio}), all on one thread; None: reported without a bar
+# (numerator, denominator, {environment: least ratio}), all on one thread
 C50, P50, PLAIN = "SoftDDPG centered N=50", "SoftDDPG paper N=50", "Algorithm 1 plain N=50"
 SHARE = {"Pendulum-v1": 0.85, "HalfCheetah-v5": 0.7, "Ant-v5": 0.65, "Humanoid-v5": 0.65}
 BARS: list[tuple[str, str, dict[str, float]]] = [

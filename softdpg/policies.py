@@ -22,7 +22,7 @@ class DDPGPolicy(BaseJaxPolicy):
 
     :param observation_space: Box or MultiBinary, or a Dict of them (its parts are flattened and joined)
     :param action_space: bounded Box; the networks work in actions scaled to [-1, 1]
-    :param lr_schedule: learning rate of the actor at the start
+    :param lr_schedule: not used, the update takes the learning rate; SB3 gives it to every policy
     :param net_arch: units of each hidden layer, or ``{"pi": [...], "qf": [...]}``
     :param action_layer: hidden layer of the critic where the action enters, ``"second"`` or ``"input"``
     :param activation_fn: activation of the hidden layers
@@ -64,7 +64,7 @@ class DDPGPolicy(BaseJaxPolicy):
         self.qf = Critic(spaces.flatdim(observation_space), action_dim, tuple(qf), action_layer, activation_fn)
 
     def build(self, key: jax.Array, lr_schedule: Schedule, qf_learning_rate: float) -> jax.Array:
-        """Initialise networks, targets and optimisers; return the key that is left."""
+        """Initialise networks, targets and optimisers; return the key that is left. The signature is SBX's."""
         key, actor_key, qf_key = jax.random.split(key, 3)
         observations = jnp.zeros((1, self.qf.observation_dim))
         actions = jnp.zeros((1, self.qf.action_dim))
