@@ -58,7 +58,8 @@ def _commit() -> str | None:
 
 def _machine() -> dict[str, Any]:
     threads = int(os.environ.get("NPROC", os.cpu_count() or 1))  # of JAX; see threads.py
-    return {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count(), "threads": threads}
+    system = f"{platform.system()} {platform.machine()}"
+    return {"system": system, "processor": _processor(), "cores": os.cpu_count(), "threads": threads}
 
 
 def _processor() -> str:
