@@ -58,25 +58,43 @@ class RecordReplayBuffer(ReplayBuffer):
         """Where the transitions with SB3's indices ``batch_inds``, ``(batch,)``, are kept."""
         return batch_inds
 
+    def sample_arrays(self, batch_size: int, env: VecNormalize | None = None) -> tuple[np.ndarray, ...]:
+        """The sample that :meth:`sample` gives, without the way through torch.
+
+        :return: observations ``(batch, d)``, actions ``(batch, m)``, next observations ``(batch, d)``, dones and
+            rewards ``(batch,)``
+        """
+        return self._gather(np.random.randint(0, self.size(), size=batch_size), env)  # noqa: NPY002
+
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> ReplayBufferSamples:
         """Gather the records that SB3 would keep at ``batch_inds``, ``(batch,)`` indices below ``size()``."""
+        obs, actions, next_obs, dones, rewards = self._gather(batch_inds, env)
+        shape = (len(batch_inds), *self.obs_shape)
+        arrays = (obs.reshape(shape), actions, next_obs.reshape(shape), dones[:, None], rewards[:, None])
+        return ReplayBufferSamples(*(self.to_torch(array, copy=False) for array in arrays))
+
+    def _gather(self, batch_inds: np.ndarray, env: VecNormalize | None) -> tuple[np.ndarray, ...]:
         rows = self._slots(batch_inds)
+        # Draws as SB3's, from SB3's generator.
         if self.n_envs > 1:
-            # SB3's draws, from SB3's generator.
             rows = rows * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(batch_inds),))  # noqa: NPY002
         records = self._records.take(rows, axis=0)
         obs, next_obs, actions, rewards, dones, timeouts = (records[:, columns] for columns in self._columns)
-        shape = (len(rows), *self.obs_shape)
-        return ReplayBufferSamples(
-            self._contiguous(self._normalize_obs(obs.reshape(shape), env)),
-            self._contiguous(actions),
-            self._contiguous(self._normalize_obs(next_obs.reshape(shape), env)),
-            self._contiguous(dones * (1 - timeouts)),
-            self._contiguous(self._normalize_reward(rewards, env)),
+        if env is not None:
+            obs, next_obs = (self._normalized(x, env) for x in (obs, next_obs))
+            rewards = self._normalize_reward(rewards, env)
+        return (
+            np.ascontiguousarray(obs),
+            np.ascontiguousarray(actions),
+            np.ascontiguousarray(next_obs),
+            (dones * (1 - timeouts))[:, 0],
+            rewards[:, 0],
         )
 
-    def _contiguous(self, array: Any) -> th.Tensor:
-        return self.to_torch(np.ascontiguousarray(array), copy=False)
+    def _normalized(self, obs: np.ndarray, env: VecNormalize) -> np.ndarray:
+        """Observations ``(batch, d)`` normalised by the statistics of ``env``, which have the observations' shape."""
+        shape = (len(obs), *self.obs_shape)
+        return self._normalize_obs(obs.reshape(shape), env).reshape(obs.shape)  # type: ignore[union-attr]
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the records once, without the views."""

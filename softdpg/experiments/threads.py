@@ -14,8 +14,6 @@ def use_one_thread(environ: MutableMapping[str, str] = os.environ) -> None:
     # NPROC is the size of JAX's own thread pools.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC"):
         environ.setdefault(name, "1")
-    # With one core there is nothing to overlap: handing each update to another thread only costs switches.
-    environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")
     flags = environ.get("XLA_FLAGS", "")
     if _EIGEN not in flags:
         environ["XLA_FLAGS"] = f"{flags} {_EIGEN}false".strip()
