@@ -1,6 +1,7 @@
 """Actor and critic, and the critic at N actions of each state from one pass over the state."""
 
 from collections.abc import Callable, Sequence
+from operator import mul
 from typing import Literal
 
 import flax.linen as nn
@@ -8,6 +9,7 @@ import jax
 
 ActionLayer = Literal["second", "input"]
 Activation = Callable[[jax.Array], jax.Array]
+_FUSED_COMPONENTS = 8  # of an action; for 17 a matrix product is faster
 
 
 def relu(x: jax.Array) -> jax.Array:
@@ -75,20 +77,22 @@ class Critic(nn.Module):
 
     def at_actions(self, observations: jax.Array, actions: jax.Array) -> jax.Array:
         """``Q(s, a_i)`` for observations ``(batch, d)`` and N actions of each ``(N, m, batch)``: ``(N, batch)``."""
-        # One sample at a time on a CPU: its hidden units stay in the cache. Elsewhere all at once.
         return jax.lax.platform_dependent(
-            self.features(observations).T,
+            self._feature_columns(observations),
             actions,
-            cpu=lambda z, a: jax.lax.map(lambda a_i: self._head_of_columns(z, a_i), a),
-            default=jax.vmap(self._head_of_columns, in_axes=(None, 0)),
+            cpu=self._one_by_one,
+            default=jax.vmap(lambda z, a: self._head_of_columns(z + _kernel(self.action).T @ a), in_axes=(None, 0)),
         )
 
     def features(self, observations: jax.Array) -> jax.Array:
         """All that depends on the state alone: ``(batch, d)`` to ``(batch, h)``, h units of the action's layer."""
+        return self.hidden[self.entry](self._before_action(observations))
+
+    def _before_action(self, observations: jax.Array) -> jax.Array:
         x = observations
         for layer in self.hidden[: self.entry]:
             x = self.activation_fn(layer(x))
-        return self.hidden[self.entry](x)
+        return x
 
     def head(self, features: jax.Array, actions: jax.Array) -> jax.Array:
         """Value of one action of each state: features ``(batch, h)``, actions ``(batch, m)``; returns ``(batch,)``."""
@@ -97,15 +101,32 @@ class Critic(nn.Module):
             x = self.activation_fn(layer(x))
         return self.value(x)[:, 0]
 
-    def _head_of_columns(self, features: jax.Array, actions: jax.Array) -> jax.Array:
-        """:meth:`head` with states as columns, features ``(h, batch)`` and actions ``(m, batch)``: ``(batch,)``.
+    # Below, states are columns: wide rows of states vectorise where the few components of an action would not.
 
-        Wide rows of states vectorise where the few components of an action would not.
-        """
-        x = self.activation_fn(features + _kernel(self.action).T @ actions)
+    def _feature_columns(self, observations: jax.Array) -> jax.Array:
+        """:meth:`features` transposed, ``(h, batch)``; made so by the product, which costs less than turning it."""
+        layer = self.hidden[self.entry]
+        return _kernel(layer).T @ self._before_action(observations).T + _bias(layer)[:, None]
+
+    def _head_of_columns(self, x: jax.Array) -> jax.Array:
+        """Value from the pre-activation of the layer where state and action meet: ``(h, batch)`` to ``(batch,)``."""
+        x = self.activation_fn(x)
         for layer in self.hidden[self.entry + 1 :]:
             x = self.activation_fn(_kernel(layer).T @ x + _bias(layer)[:, None])
         return (_kernel(self.value).T @ x)[0] + _bias(self.value)
+
+    def _one_by_one(self, features: jax.Array, actions: jax.Array) -> jax.Array:
+        """Values of features ``(h, batch)`` and actions ``(N, m, batch)``, one sample at a time: ``(N, batch)``.
+
+        On a CPU the hidden units of one sample stay in the cache.
+        """
+        kernel = _kernel(self.action)
+        if self.action_dim > _FUSED_COMPONENTS:
+            return jax.lax.map(lambda a: self._head_of_columns(features + kernel.T @ a), actions)
+        # XLA fuses these sums with the activation, but vectorises them only if each component is an array of its own.
+        weights = [row[:, None] for row in kernel]
+        components = tuple(actions[:, i] for i in range(self.action_dim))
+        return jax.lax.map(lambda a: self._head_of_columns(sum(map(mul, weights, a), features)), components)
 
 
 def _kernel(layer: nn.Dense) -> jax.Array:
