@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from benchmarks.plain import plain_update
+from benchmarks.plain import compiled_plain_update
 from softdpg import DDPG, SoftDDPG
 
 BATCH, LAYERS = 256, [400, 300]
@@ -22,8 +22,8 @@ class PlainSoftDDPG(SoftDDPG):
     def train(self, gradient_steps: int, batch_size: int) -> None:
         rate = self.lr_schedule(1)
         for _ in range(gradient_steps):
-            batch = self._as_batch(self.replay_buffer.sample(batch_size))
-            self.policy.actor_state, self.policy.qf_state, self.key, self._metrics = plain_update(
+            batch = self._sample_batch(batch_size)
+            self.policy.actor_state, self.policy.qf_state, self.key, self._metrics = compiled_plain_update()(
                 self.sigma,
                 self.n_samples,
                 self.policy.actor_state,

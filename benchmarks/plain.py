@@ -4,7 +4,7 @@ The critic sees every state N times, once for each sample; both losses are sums 
 them; the actor's gradient is that of its loss with the samples and the critic's values held constant.
 """
 
-from functools import partial
+from functools import cache
 from typing import Any
 
 import jax
@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import optax
 from sbx.common.type_aliases import ReplayBufferSamplesNp, RLTrainState
 
+from softdpg.compilation import compiler_options
 from softdpg.ddpg import _descend
 from softdpg.smoothing import gaussian_perturbations
 
 
-@partial(jax.jit, static_argnames="n_samples")
 def plain_update(
     sigma: float,
     n_samples: int,
@@ -73,3 +73,9 @@ def plain_update(
         for state in (qf_state, actor_state)
     )
     return actor_state, qf_state, key, {"critic_loss": loss}
+
+
+@cache
+def compiled_plain_update() -> Any:
+    """:func:`plain_update` compiled as ``softdpg.ddpg.update`` is."""
+    return jax.jit(plain_update, static_argnames="n_samples", compiler_options=compiler_options())

@@ -78,7 +78,7 @@ class Critic(nn.Module):
     def at_actions(self, observations: jax.Array, actions: jax.Array) -> jax.Array:
         """``Q(s, a_i)`` for observations ``(batch, d)`` and N actions of each ``(N, m, batch)``: ``(N, batch)``."""
         return jax.lax.platform_dependent(
-            self._feature_columns(observations),
+            self.features(observations).T,
             actions,
             cpu=self._one_by_one,
             default=jax.vmap(lambda z, a: self._head_of_columns(z + _kernel(self.action).T @ a), in_axes=(None, 0)),
@@ -86,13 +86,10 @@ class Critic(nn.Module):
 
     def features(self, observations: jax.Array) -> jax.Array:
         """All that depends on the state alone: ``(batch, d)`` to ``(batch, h)``, h units of the action's layer."""
-        return self.hidden[self.entry](self._before_action(observations))
-
-    def _before_action(self, observations: jax.Array) -> jax.Array:
         x = observations
         for layer in self.hidden[: self.entry]:
             x = self.activation_fn(layer(x))
-        return x
+        return self.hidden[self.entry](x)
 
     def head(self, features: jax.Array, actions: jax.Array) -> jax.Array:
         """Value of one action of each state: features ``(batch, h)``, actions ``(batch, m)``; returns ``(batch,)``."""
@@ -102,11 +99,6 @@ class Critic(nn.Module):
         return self.value(x)[:, 0]
 
     # Below, states are columns: wide rows of states vectorise where the few components of an action would not.
-
-    def _feature_columns(self, observations: jax.Array) -> jax.Array:
-        """:meth:`features` transposed, ``(h, batch)``; made so by the product, which costs less than turning it."""
-        layer = self.hidden[self.entry]
-        return _kernel(layer).T @ self._before_action(observations).T + _bias(layer)[:, None]
 
     def _head_of_columns(self, x: jax.Array) -> jax.Array:
         """Value from the pre-activation of the layer where state and action meet: ``(h, batch)`` to ``(batch,)``."""

@@ -66,7 +66,7 @@ def paper_gradient(x: jax.Array, points: jax.Array, values: jax.Array, sigma: fl
     :param values: ``f(a_i)``, ``(N, ...)``
     :return: ``(m, ...)``
     """
-    return jnp.mean((points - x) * values[:, None], axis=0) / sigma**2
+    return _mean((points - x) * values[:, None]) / sigma**2
 
 
 def centered_gradient(w: jax.Array, values: jax.Array, sigma: float, antithetic: bool = False) -> jax.Array:
@@ -91,7 +91,16 @@ def centered_gradient(w: jax.Array, values: jax.Array, sigma: float, antithetic:
     n_samples = len(values)
     if antithetic:
         plus, minus = jnp.split(values, 2)
-        return jnp.mean(w[: n_samples // 2] * (plus - minus)[:, None], axis=0) / (2 * sigma)
+        return _mean(w[: n_samples // 2] * (plus - minus)[:, None]) / (2 * sigma)
     # f_i - mean of the others = (f_i - mean of all) N / (N - 1)
     advantages = (values - values.mean(axis=0)) * (n_samples / (n_samples - 1))
-    return jnp.mean(w * advantages[:, None], axis=0) / sigma
+    return _mean(w * advantages[:, None]) / sigma
+
+
+def _mean(terms: jax.Array) -> jax.Array:
+    """Mean over the samples, ``(N, m, ...)`` to ``(m, ...)``.
+
+    As a product, whose operands XLA computes first: it would do the sum state by state, drawing the noise on the way.
+    """
+    n_samples = len(terms)
+    return jnp.tensordot(jnp.full(n_samples, 1 / n_samples, terms.dtype), terms, axes=1, precision="highest")

@@ -40,6 +40,11 @@ def assert_same_samples(left, right, seed=0, batch_size=64):
         if array is not None:
             np.testing.assert_array_equal(array.numpy(), getattr(actual, name).numpy(), err_msg=name)
             assert array.dtype == getattr(actual, name).dtype
+    np.random.seed(seed)  # noqa: NPY002 (SB3 samples with it)
+    for array, flat in zip(expected, right.sample_arrays(batch_size), strict=False):
+        np.testing.assert_array_equal(array.numpy().reshape(flat.shape), flat)
+        assert flat.flags.c_contiguous or flat.ndim == 1
+        assert flat.dtype == np.float32
 
 
 @settings(max_examples=40)

@@ -29,11 +29,12 @@ def plain(params, observations, actions, action_layer):
     return (x @ layers["value"]["kernel"] + layers["value"]["bias"])[..., 0]
 
 
+@pytest.mark.parametrize("m", [1, 3, 17])  # few components of an action are summed, many multiplied as a matrix
 @pytest.mark.parametrize(("action_layer", "net_arch"), LAYOUTS)
-def test_critic_equals_plain_evaluation(action_layer, net_arch):
-    critic, params = make_critic(action_layer, net_arch)
+def test_critic_equals_plain_evaluation(action_layer, net_arch, m):
+    critic, params = make_critic(action_layer, net_arch, m=m)
     keys = jax.random.split(jax.random.key(1), 4)
-    observations, actions = jax.random.normal(keys[0], (8, 5)), jax.random.normal(keys[1], (6, 8, 3))
+    observations, actions = jax.random.normal(keys[0], (8, 5)), jax.random.normal(keys[1], (6, 8, m))
     weights = jax.random.normal(keys[2], (6, 8))
 
     def fast(params, observations, actions):

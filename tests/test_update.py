@@ -7,8 +7,8 @@ import pytest
 from gymnasium import spaces
 from sbx.common.type_aliases import ReplayBufferSamplesNp
 
-from benchmarks.plain import plain_update
-from softdpg.ddpg import DPG, update
+from benchmarks.plain import compiled_plain_update
+from softdpg.ddpg import DPG, compiled_update
 from softdpg.policies import DDPGPolicy
 from softdpg.soft_ddpg import SoftDPG
 
@@ -56,8 +56,8 @@ def run(function, head, policy, batch, steps=5):
 @pytest.mark.parametrize("n_samples", [1, 6])
 def test_soft_update_equals_algorithm_1_written_plainly(policy, batch, n_samples):
     dpg = SoftDPG(policy.qf, sigma=0.4, n_samples=n_samples, estimator="paper", antithetic=False)
-    fast = run(update, (dpg,), policy, batch)
-    plain = run(plain_update, (0.4, n_samples), policy, batch)
+    fast = run(compiled_update(), (dpg,), policy, batch)
+    plain = run(compiled_plain_update(), (0.4, n_samples), policy, batch)
     for got, want in zip(fast[:2], plain[:2], strict=True):
         assert_trees_close(got.params, want.params)
         assert_trees_close(got.target_params, want.target_params)
@@ -117,7 +117,7 @@ def test_ddpg_update_by_hand(policy, batch):
         return -jnp.mean(q(stepped, batch.observations, pi(params, batch.observations)))
 
     actor_gradient = jax.grad(actor_loss)(actor_state.params)
-    actor, qf, metrics = run(update, (DPG(policy.qf),), policy, batch, steps=1)
+    actor, qf, metrics = run(compiled_update(), (DPG(policy.qf),), policy, batch, steps=1)
 
     assert_trees_close(qf.params, stepped, atol=1e-5)
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(actor_gradient)))
@@ -139,4 +139,4 @@ def test_saturated_actions_are_counted(policy, batch):
     last["kernel"] = jnp.zeros_like(last["kernel"])
     last["bias"] = jnp.array([10.0, 0.0])
     policy.actor_state = actor
-    assert run(update, (DPG(policy.qf),), policy, batch, steps=1)[2]["saturated_actions"] == 0.5
+    assert run(compiled_update(), (DPG(policy.qf),), policy, batch, steps=1)[2]["saturated_actions"] == 0.5
