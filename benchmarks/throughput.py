@@ -4,7 +4,7 @@ All agents of one environment live in one process and train in turns, a short st
 machine does hits all alike; ratios are taken within a round, and their median and range over the rounds are printed.
 
     python benchmarks/throughput.py            everything, on one thread and on all: about 20 minutes on two cores
-    python benchmarks/throughput.py --quick    one thread, fewer contenders and rounds: 4 minutes
+    python benchmarks/throughput.py --quick    one thread, fewer contenders and rounds: 3 minutes
 """
 
 import json
@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import tyro
 
+Worker = subprocess.Popen[str]
 ROOT = Path(__file__).resolve().parents[1]
 ENVS = ("Pendulum-v1", "HalfCheetah-v5", "Ant-v5", "Humanoid-v5")
 LIMIT = "matrix products"
@@ -42,7 +43,7 @@ class Options:
     """Measure training throughput and memory."""
 
     quick: bool = False
-    """One thread, fewer N and shorter rounds: about 4 minutes."""
+    """One thread, fewer N and shorter rounds: about 3 minutes."""
     envs: tuple[str, ...] = ENVS
     """Environments, whose sizes decide the cost of an update."""
     rounds: int = 0
@@ -67,14 +68,20 @@ def main(options: Options) -> None:
     results: dict[str, Any] = {"machine": machine(), **work}
     options.out.mkdir(parents=True, exist_ok=True)
     for threads in ("one",) if options.quick else options.threads:
+        print(f"compiling, threads: {threads} ...", file=sys.stderr)
+        workers = {}
         for env in options.envs:
-            print(f"measuring {env}, threads: {threads} ...", file=sys.stderr)
             samples = (1, 10, 50, 200) if not options.quick else (1, 50, 200) if env == ENVS[0] else (50,)
-            results.setdefault(threads, {})[env] = spawn("throughput", env, threads, samples=samples, **work)
+            workers[env] = start("throughput", env, threads, samples=samples, **work)
+        for worker in workers.values():
+            wait_until_ready(worker)
+        for env, worker in workers.items():
+            print(f"measuring {env}, threads: {threads} ...", file=sys.stderr)
+            results.setdefault(threads, {})[env] = result(worker)
             print_throughput(env, threads, results[threads][env], BARS if threads == "one" else [])
             write_json(results, options.out)  # at once: it is long until the end
     contenders = ("DDPG", "SB3 DDPG") if options.quick else ("DDPG", C50, "SBX DDPG", "SB3 DDPG")
-    results["memory"] = {name: spawn("memory", "Humanoid-v5", "one", name=name) for name in contenders}
+    results["memory"] = {name: result(start("memory", "Humanoid-v5", "one", name=name)) for name in contenders}
     print_memory(results["memory"])
     write_json(results, options.out)
     write_plot(results[options.threads[0]], options.out / "throughput.png")
@@ -86,8 +93,11 @@ def write_json(results: dict[str, Any], out: Path) -> None:
     (out / "throughput.json").write_text(json.dumps(results, indent=1) + "\n")
 
 
-def spawn(what: str, env: str, threads: str, **arguments: Any) -> dict[str, Any]:
-    """Run a worker in a process of its own, whose threads are set before anything is imported."""
+def start(what: str, env: str, threads: str, **arguments: Any) -> Worker:
+    """Start a worker in a process of its own, whose threads are set before anything is imported.
+
+    Workers make ready side by side and then wait for :func:`result`, so that one measures while the others sleep.
+    """
     from softdpg.experiments.threads import use_one_thread
 
     environ = dict(os.environ, PYTHONPATH=str(ROOT))
@@ -95,7 +105,22 @@ def spawn(what: str, env: str, threads: str, **arguments: Any) -> dict[str, Any]
         use_one_thread(environ)
     work = json.dumps({"what": what, "env": env, "threads": threads, **arguments})
     command = [sys.executable, "-m", "benchmarks.throughput_worker", work]
-    output = subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.Popen(command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def wait_until_ready(worker: Worker) -> None:
+    """Wait for the worker's line ``ready``, past what the libraries may print before it."""
+    assert worker.stdout is not None
+    while (line := worker.stdout.readline()) != "ready\n":
+        if not line:
+            raise subprocess.CalledProcessError(worker.wait(), worker.args)
+
+
+def result(worker: Worker) -> dict[str, Any]:
+    """Let the worker measure; what it found."""
+    output, _ = worker.communicate("go\n")
+    if worker.returncode:
+        raise subprocess.CalledProcessError(worker.returncode, worker.args)
     return json.loads(output.splitlines()[-1])
 
 

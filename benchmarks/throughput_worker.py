@@ -18,14 +18,16 @@ from benchmarks.throughput import LIMIT
 
 def measure_throughput(env: str, threads: str, samples: list[int], rounds: int, seconds: float) -> dict[str, Any]:
     """Steps per second of each contender in each round: ``{"rates": {name: [rounds]}, "sizes": [d, m]}``."""
-    if threads == "one" and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     stretches: dict[str, Callable[[int], None]] = {}
     for name, make in contenders.agents(tuple(samples)).items():
         model = make(env)
         model.learn(contenders.BATCH + 3)  # fill the buffer for a batch, compile
         stretches[name] = partial(stretch, model)
         d, m = model.observation_space.shape[0], model.action_space.shape[0]
+    print("ready", flush=True)
+    input()
+    if threads == "one":
+        pin()
     stretches[LIMIT] = products(contenders.matrix_products(d, m))
     steps = {name: calibrate(run, seconds) for name, run in stretches.items()}
     rates: dict[str, list[float]] = {name: [] for name in stretches}
@@ -35,6 +37,14 @@ def measure_throughput(env: str, threads: str, samples: list[int], rounds: int, 
             run(steps[name])
             rates[name].append(steps[name] / (time.perf_counter() - start))
     return {"rates": rates, "sizes": [d, m]}
+
+
+def pin() -> None:
+    """Keep this process, with the threads that its libraries have started, on one core."""
+    if hasattr(os, "sched_setaffinity"):
+        core = max(os.sched_getaffinity(0))
+        for thread in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(thread), {core})
 
 
 def stretch(model: Any, steps: int) -> None:
