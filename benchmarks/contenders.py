@@ -7,10 +7,10 @@ import gymnasium as gym
 import numpy as np
 
 from benchmarks.plain import compiled_plain_update
+from benchmarks.throughput import SAMPLES
 from softdpg import DDPG, SoftDDPG
 
 BATCH, LAYERS = 256, [400, 300]
-SAMPLES = (1, 10, 50, 200)
 COMMON = dict(
     learning_rate=1e-4, buffer_size=100_000, learning_starts=BATCH, batch_size=BATCH, tau=0.005, gamma=0.99, seed=0
 )

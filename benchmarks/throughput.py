@@ -21,8 +21,9 @@ import tyro
 
 Worker = subprocess.Popen[str]
 ROOT = Path(__file__).resolve().parents[1]
-ENVS = ("Pendulum-v1", "HalfCheetah-v5", "Ant-v5", "Humanoid-v5")
 LIMIT = "matrix products"
+SAMPLES = (1, 10, 50, 200)
+ENVS = ("Pendulum-v1", "HalfCheetah-v5", "Ant-v5", "Humanoid-v5")
 # (numerator, denominator, {environment: least ratio}), all on one thread
 C50, P50, PLAIN = "SoftDDPG centered N=50", "SoftDDPG paper N=50", "Algorithm 1 plain N=50"
 SHARE = {"Pendulum-v1": 0.85, "HalfCheetah-v5": 0.7, "Ant-v5": 0.65, "Humanoid-v5": 0.65}
@@ -71,7 +72,7 @@ def main(options: Options) -> None:
         print(f"compiling, threads: {threads} ...", file=sys.stderr)
         workers = {}
         for env in options.envs:
-            samples = (1, 10, 50, 200) if not options.quick else (1, 50, 200) if env == ENVS[0] else (50,)
+            samples = SAMPLES if not options.quick else (1, 50, 200) if env == ENVS[0] else (50,)
             workers[env] = start("throughput", env, threads, samples=samples, **work)
         for worker in workers.values():
             wait_until_ready(worker)

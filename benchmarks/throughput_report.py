@@ -8,6 +8,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.throughput import LIMIT, SAMPLES
+
 CONSOLE = Console()
 
 
@@ -60,7 +62,10 @@ def write_plot(results: dict[str, Any], path: Path) -> None:
         ax.plot([50], [rates["Algorithm 1 plain N=50"]], "kx", label="Algorithm 1, plain")
         for name, style, colour in (("DDPG", "-", "0.2"), ("SBX DDPG", "-.", "0.4"), ("SB3 DDPG", ":", "0.4")):
             ax.axhline(rates[name], linestyle=style, color=colour, linewidth=1, label=name)
-        ax.set(xscale="log", ylim=(0, None), xlabel="samples N", title=env)
+        drawn = [rate for name, rate in rates.items() if name != LIMIT]
+        ax.set(xscale="log", ylim=(0, 1.06 * max(drawn)), xlabel="samples N", title=env)
+        ax.set_xticks(SAMPLES, map(str, SAMPLES), minor=False)
+        ax.minorticks_off()
     axes[0].set_ylabel("training steps per second")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize="small")
     figure.savefig(path, dpi=150)
