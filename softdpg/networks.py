@@ -78,10 +78,7 @@ class Critic(nn.Module):
     def at_actions(self, observations: jax.Array, actions: jax.Array) -> jax.Array:
         """``Q(s, a_i)`` for observations ``(batch, d)`` and N actions of each ``(N, m, batch)``: ``(N, batch)``."""
         return jax.lax.platform_dependent(
-            self.features(observations).T,
-            actions,
-            cpu=self._one_by_one,
-            default=jax.vmap(lambda z, a: self._head_of_columns(z + _kernel(self.action).T @ a), in_axes=(None, 0)),
+            self.features(observations).T, actions, cpu=self._one_by_one, default=self._all_at_once
         )
 
     def features(self, observations: jax.Array) -> jax.Array:
@@ -107,11 +104,13 @@ class Critic(nn.Module):
             x = self.activation_fn(_kernel(layer).T @ x + _bias(layer)[:, None])
         return (_kernel(self.value).T @ x)[0] + _bias(self.value)
 
-    def _one_by_one(self, features: jax.Array, actions: jax.Array) -> jax.Array:
-        """Values of features ``(h, batch)`` and actions ``(N, m, batch)``, one sample at a time: ``(N, batch)``.
+    def _all_at_once(self, features: jax.Array, actions: jax.Array) -> jax.Array:
+        """Values of features ``(h, batch)`` and actions ``(N, m, batch)``: ``(N, batch)``."""
+        kernel = _kernel(self.action)
+        return jax.vmap(lambda a: self._head_of_columns(features + kernel.T @ a))(actions)
 
-        On a CPU the hidden units of one sample stay in the cache.
-        """
+    def _one_by_one(self, features: jax.Array, actions: jax.Array) -> jax.Array:
+        """:meth:`_all_at_once`, one sample at a time: on a CPU its hidden units stay in the cache."""
         kernel = _kernel(self.action)
         if self.action_dim > _FUSED_COMPONENTS:
             return jax.lax.map(lambda a: self._head_of_columns(features + kernel.T @ a), actions)

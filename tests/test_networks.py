@@ -59,6 +59,28 @@ def test_critic_equals_plain_evaluation(action_layer, net_arch, m):
     )
 
 
+@pytest.mark.parametrize("m", [1, 3, 17])
+@pytest.mark.parametrize(("action_layer", "net_arch"), LAYOUTS)
+def test_all_samples_at_once_equal_one_by_one(action_layer, net_arch, m):
+    """What other platforms than a CPU do gives the same, and can be compiled for them."""
+    critic, params = make_critic(action_layer, net_arch, m=m)
+    observations, actions = (
+        jax.random.normal(jax.random.key(1), (8, 5)),
+        jax.random.normal(jax.random.key(2), (6, m, 8)),
+    )
+    features = critic.apply(params, observations, method=Critic.features).T
+    all_at_once, one_by_one = (
+        critic.apply(params, features, actions, method=method) for method in (Critic._all_at_once, Critic._one_by_one)
+    )
+    np.testing.assert_allclose(all_at_once, one_by_one, rtol=1e-5, atol=1e-6)
+
+    def at_actions(params, observations, actions):
+        return critic.apply(params, observations, actions, method=Critic.at_actions)
+
+    lowered = jax.jit(at_actions).trace(params, observations, actions).lower(lowering_platforms=("cuda",))
+    assert "while" not in lowered.as_text()
+
+
 @pytest.mark.parametrize(("action_layer", "entry_inputs"), [("second", 400), ("input", 105)])
 def test_kernels_of_the_action_layer_are_drawn_as_one(action_layer, entry_inputs):
     _, params = make_critic(action_layer, (400, 300), d=105, m=8)
