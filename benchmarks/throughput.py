@@ -52,7 +52,7 @@ class Options:
     seconds: float = 0.0
     """Length of a turn; 0 for 1.0, or 0.35 with --quick."""
     threads: tuple[Literal["one", "all"], ...] = ("one", "all")
-    """Measure with one thread, with all, or both."""
+    """Measure with one thread, with all, or both; --quick is with one."""
     out: Path = ROOT / "benchmarks" / "results"
     """Directory for throughput.json and throughput.png."""
 
@@ -68,7 +68,8 @@ def main(options: Options) -> None:
     }
     results: dict[str, Any] = {"machine": machine(), **work}
     options.out.mkdir(parents=True, exist_ok=True)
-    for threads in ("one",) if options.quick else options.threads:
+    settings = ("one",) if options.quick else options.threads
+    for threads in settings:
         print(f"compiling, threads: {threads} ...", file=sys.stderr)
         workers = {}
         for env in options.envs:
@@ -85,7 +86,7 @@ def main(options: Options) -> None:
     results["memory"] = {name: result(start("memory", "Humanoid-v5", "one", name=name)) for name in contenders}
     print_memory(results["memory"])
     write_json(results, options.out)
-    write_plot(results[options.threads[0]], options.out / "throughput.png")
+    write_plot(results[settings[0]], options.out / "throughput.png")
     print(f"wrote {options.out}/throughput.json and throughput.png after {time.time() - started:.0f} s")
 
 
