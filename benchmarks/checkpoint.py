@@ -16,9 +16,9 @@ from statistics import median
 import numpy as np
 from rich.console import Console
 
-from softdpg.experiments.config import RunConfig
-from softdpg.experiments.environments import SeededEpisodes, make_env
-from softdpg.experiments.threads import use_one_thread
+from softdpg.runs.config import RunConfig
+from softdpg.runs.environments import SeededEpisodes, make_env
+from softdpg.runs.threads import use_one_thread
 
 EVERY = 10_000
 STEPS = 300
@@ -39,11 +39,11 @@ def main() -> None:
 
 def measure(env_id: str, out: Path, rounds: int) -> tuple[float, float, float]:
     """Median seconds of a training step and of a checkpoint, and what the buffer has to write."""
-    from softdpg.experiments.display import RunDisplay
-    from softdpg.experiments.run_directory import RunDirectory
-    from softdpg.experiments.session import Session
-    from softdpg.experiments.signals import Signals
-    from softdpg.experiments.supervision import Supervisor
+    from softdpg.runs.directory import RunDirectory
+    from softdpg.runs.display import RunDisplay
+    from softdpg.runs.session import Session
+    from softdpg.runs.signals import Signals
+    from softdpg.runs.supervision import Supervisor
 
     config = RunConfig(env_id, "ddpg", learning_starts=100).resolved()
     directory = RunDirectory(out)

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import optax
 from sbx.common.type_aliases import ReplayBufferSamplesNp, RLTrainState
 
-from softdpg.compilation import compiler_options
-from softdpg.ddpg import _descend
-from softdpg.smoothing import gaussian_perturbations
+from softdpg.algorithms.compilation import compiler_options
+from softdpg.algorithms.ddpg import _descend
+from softdpg.algorithms.smoothing import gaussian_perturbations
 
 
 def plain_update(
@@ -28,7 +28,7 @@ def plain_update(
     qf_learning_rate: float,
     tau: float,
 ) -> tuple[RLTrainState, RLTrainState, jax.Array, dict[str, jax.Array]]:
-    """One iteration of Algorithm 1, with the random numbers and the returns of ``softdpg.ddpg.update``."""
+    """One iteration of Algorithm 1, with the random numbers and the returns of ``softdpg.algorithms.ddpg.update``."""
     key, target_key, actor_key = jax.random.split(key, 3)
     batch_size, m = batch.actions.shape
 
@@ -77,5 +77,5 @@ def plain_update(
 
 @cache
 def compiled_plain_update() -> Any:
-    """:func:`plain_update` compiled as ``softdpg.ddpg.update`` is."""
+    """:func:`plain_update` compiled as ``softdpg.algorithms.ddpg.update`` is."""
     return jax.jit(plain_update, static_argnames="n_samples", compiler_options=compiler_options())

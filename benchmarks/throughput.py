@@ -100,7 +100,7 @@ def start(what: str, env: str, threads: str, **arguments: Any) -> Worker:
 
     Workers make ready side by side and then wait for :func:`result`, so that one measures while the others sleep.
     """
-    from softdpg.experiments.threads import use_one_thread
+    from softdpg.runs.threads import use_one_thread
 
     environ = dict(os.environ, PYTHONPATH=str(ROOT))
     if threads == "one":

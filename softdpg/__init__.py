@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from softdpg.envs import register_envs
 
 if TYPE_CHECKING:
-    from softdpg.ddpg import DDPG
-    from softdpg.soft_ddpg import SoftDDPG
+    from softdpg.algorithms.ddpg import DDPG
+    from softdpg.algorithms.soft_ddpg import SoftDDPG
 
 __version__ = "0.1.0"
 __all__ = ["DDPG", "SoftDDPG", "__version__"]
 
 register_envs()
 
-_LAZY = {"DDPG": "softdpg.ddpg", "SoftDDPG": "softdpg.soft_ddpg"}
+_LAZY = {"DDPG": "softdpg.algorithms.ddpg", "SoftDDPG": "softdpg.algorithms.soft_ddpg"}
 
 
 def __getattr__(name: str) -> Any:

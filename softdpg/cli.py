@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from softdpg import paper
 from softdpg.errors import UserError
-from softdpg.experiments import paper
-from softdpg.experiments.config import RunConfig
+from softdpg.runs.config import RunConfig
 
 
 def train(config: Annotated[RunConfig, tyro.conf.arg(name="")], out: Path, keep_buffer: bool = False) -> None:
@@ -23,10 +23,10 @@ def train(config: Annotated[RunConfig, tyro.conf.arg(name="")], out: Path, keep_
         out: The run directory; new, empty, or that of the same run.
         keep_buffer: Keep the replay buffer's file after the run is finished.
     """
-    from softdpg.experiments.threads import use_one_thread
+    from softdpg.runs.threads import use_one_thread
 
     use_one_thread()
-    from softdpg.experiments.training import train
+    from softdpg.runs.training import train
 
     sys.exit(train(config, out, keep_buffer=keep_buffer))
 
@@ -55,7 +55,7 @@ def reproduce(
         address: Head of a Ray cluster, host:port or auto. Without it a local one is started.
         workers: Processes at a time on this machine. All cores unless given.
     """
-    from softdpg.experiments.reproduce import reproduce
+    from softdpg.studies.reproduce import reproduce
 
     code = reproduce(
         target,
@@ -81,10 +81,10 @@ def evaluate(
         episodes: Number of episodes.
         seed: Seed of the episodes.
     """
-    from softdpg.experiments.threads import use_one_thread
+    from softdpg.runs.threads import use_one_thread
 
     use_one_thread()
-    from softdpg.experiments.evaluate_run import evaluate_run
+    from softdpg.runs.evaluate_run import evaluate_run
 
     returns = evaluate_run(run, episodes=episodes, seed=seed)
     print(f"{returns.mean():.2f} ± {returns.std():.2f} over {episodes} episodes", end="")
@@ -105,7 +105,7 @@ def watch(
         episodes: Number of episodes.
         seed: Seed of the episodes.
     """
-    from softdpg.experiments.watch import watch
+    from softdpg.runs.watch import watch
 
     print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed)}")
 
@@ -151,7 +151,7 @@ def toy(
         workers: Runs side by side, one thread each.
         out: Directory of the picture.
     """
-    from softdpg.experiments.toy import ToySettings, run
+    from softdpg.studies.toy import ToySettings, run
 
     run(ToySettings(seeds, steps, epsilon, gamma, sigma, batch_size, action_layer, workers), out)
 
@@ -163,7 +163,7 @@ def envs(markdown: bool = False) -> None:
         markdown: Print the tables in Markdown.
     """
     from softdpg.envs import listing
-    from softdpg.experiments.paper import PAPER_SCORES
+    from softdpg.paper import PAPER_SCORES
 
     if markdown:
         print(listing.markdown(PAPER_SCORES), end="")
@@ -179,7 +179,7 @@ def demo(out: Path = Path("demo"), steps: int = 8_000, seed: int = 0) -> None:
         steps: Environment steps of each run.
         seed: Seed of the runs.
     """
-    from softdpg.experiments.demo import demo
+    from softdpg.studies.demo import demo
 
     sys.exit(demo(out, steps, seed))
 
@@ -198,7 +198,7 @@ def report(path: tyro.conf.Positional[Path], out: Path | None = None) -> None:
         path: Directory with run directories anywhere below it, or a results.csv that an earlier report wrote.
         out: Where to write. By default PATH/report, or beside the results.csv.
     """
-    from softdpg.experiments.report import write_report
+    from softdpg.report.writing import write_report
 
     written = write_report(path, out)
     for warning in written.warnings:

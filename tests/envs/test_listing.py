@@ -12,7 +12,7 @@ import pytest
 import softdpg  # noqa: F401
 from softdpg.envs import DISCRETE_ENVS, rules
 from softdpg.envs.listing import SIZES, env_rows, markdown
-from softdpg.experiments.paper import PAPER_SCORES
+from softdpg.paper import PAPER_SCORES
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,0 +1,1 @@
+"""The algorithms: smoothing, networks, the update, the classes and their registry."""

@@ -1,0 +1,140 @@
+"""Interactive plots of the report, as plotly figures in plain data.
+
+Colours are left to the page, which sets them from each trace's ``meta`` and follows a light or dark display.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from softdpg import paper
+from softdpg.report.style import STYLES, env_title
+from softdpg.report.tables import describe
+from softdpg.results.cells import Cell, Results, Row, Sweep
+from softdpg.results.statistics import mean_std
+
+Plot = dict[str, Any]
+
+
+def curve_plot(row: Row) -> Plot:
+    """Learning curves of an environment: mean over seeds, and a band of one standard deviation."""
+    bands = [band for name, cell in row.cells.items() for band in _band(name, cell)]
+    means = [_mean(name, cell) for name, cell in row.cells.items()]
+    steps = max(cell.settings.steps for cell in row.cells.values())
+    layout = _layout(env_title(row.env), "environment steps", "return")
+    layout["xaxis"] |= {"range": [0, 1.02 * steps], "tickformat": "~s"}
+    layout["hovermode"] = "x unified"
+    return {"data": bands + means, "layout": layout}
+
+
+def sweep_plots(results: Results) -> list[Plot]:
+    """Final score against N and against sigma, for each environment that has such runs."""
+    groups: dict[tuple[str, str], list[Sweep]] = {}
+    for sweep in results.sweeps:
+        groups.setdefault((sweep.env, sweep.parameter), []).append(sweep)
+    return [_sweep_plot(env, parameter, sweeps) for (env, parameter), sweeps in groups.items()]
+
+
+def _layout(title: str, x: str, y: str) -> Plot:
+    return {
+        "title": {"text": title, "font": {"size": 14}, "x": 0.02, "xanchor": "left"},
+        "margin": {"l": 58, "r": 20, "t": 38, "b": 76},
+        "height": 320,
+        "showlegend": True,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "legend": {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top", "font": {"size": 11}},
+        "xaxis": {"title": {"text": x, "standoff": 6}, "zeroline": False},
+        "yaxis": {"title": {"text": y, "standoff": 6}, "zeroline": False, "automargin": True},
+    }
+
+
+def _meta(algorithm: str, part: str) -> Plot:
+    return {"algorithm": algorithm, "part": part}
+
+
+def _mean(algorithm: str, cell: Cell) -> Plot:
+    style, label = STYLES[algorithm], paper.ALGORITHMS[algorithm].label
+    spread = [mean_std(scores) for scores in cell.curves.T]
+    seeds = f"{len(cell.runs)} seed{'s' * (len(cell.runs) > 1)}"
+    texts = [f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}" for mean, std in spread]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if len(cell.steps) == 1 else "lines",
+        "name": label,
+        "legendgroup": algorithm,
+        "x": cell.steps.tolist(),
+        "y": [round(mean, 4) for mean, _ in spread],
+        "text": texts,
+        "hovertemplate": f"%{{text}} ({seeds})",
+        "line": {"width": 2, "dash": style.plotly_dash},
+        "meta": _meta(algorithm, "mean") | {"detail": describe(cell)},
+    }
+
+
+def _band(algorithm: str, cell: Cell) -> list[Plot]:
+    if len(cell.runs) < 2:
+        return []
+    mean, std = cell.curves.mean(axis=0), cell.curves.std(axis=0, ddof=1)
+    outline = np.concatenate([mean + std, (mean - std)[::-1]])
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": np.concatenate([cell.steps, cell.steps[::-1]]).tolist(),
+            "y": outline.round(4).tolist(),
+            "fill": "toself",
+            "line": {"width": 0},
+            "legendgroup": algorithm,
+            "showlegend": False,
+            "hoverinfo": "skip",
+            "meta": _meta(algorithm, "band"),
+        }
+    ]
+
+
+def _sweep_plot(env: str, parameter: str, sweeps: list[Sweep]) -> Plot:
+    symbol, fixed, chosen = (
+        ("N", f"σ = {paper.SIGMA:g}", paper.N_SAMPLES)
+        if parameter == "n_samples"
+        else ("σ", f"N = {paper.SENSITIVITY_SIGMA_N_SAMPLES}", paper.SIGMA)
+    )
+    data: list[Plot] = []
+    for sweep in sweeps:
+        style, cells = STYLES[sweep.algorithm], sweep.cells
+        spread = [mean_std(cell.scores) for cell in cells.values()]
+        data += [
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": [value for value, cell in cells.items() for _ in cell.scores],
+                "y": [round(float(score), 4) for cell in cells.values() for score in cell.scores],
+                "marker": {"size": 5, "opacity": 0.45},
+                "legendgroup": sweep.algorithm,
+                "showlegend": False,
+                "hovertemplate": "one seed: %{y}<extra></extra>",
+                "meta": _meta(sweep.algorithm, "seeds"),
+            },
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": paper.ALGORITHMS[sweep.algorithm].label,
+                "legendgroup": sweep.algorithm,
+                "x": list(cells),
+                "y": [round(mean, 4) for mean, _ in spread],
+                "error_y": {"type": "data", "array": [round(std or 0.0, 4) for _, std in spread]},
+                "text": [describe(cell, swept=True) for cell in cells.values()],
+                "hovertemplate": f"{symbol} = %{{x}}: %{{y:.1f}} ± %{{error_y.array:.1f}}<br>%{{text}}<extra></extra>",
+                "line": {"width": 2, "dash": style.plotly_dash},
+                "marker": {"size": 8, "symbol": style.plotly_marker},
+                "meta": _meta(sweep.algorithm, "mean"),
+            },
+        ]
+    values = sorted({value for sweep in sweeps for value in sweep.cells})
+    layout = _layout(f"{env_title(env)}: {symbol} at {fixed}", symbol, "final score")
+    layout["xaxis"] |= {"type": "log", "tickvals": values, "ticktext": [f"{value:g}" for value in values]}
+    line = {"type": "line", "x0": chosen, "x1": chosen, "yref": "paper", "y0": 0, "y1": 1}
+    note = {"x": float(np.log10(chosen)), "y": 1, "yref": "paper", "text": "paper's choice", "showarrow": False}
+    layout["shapes"] = [line | {"line": {"width": 1, "dash": "dot", "color": "#888"}}]
+    layout["annotations"] = [note | {"xanchor": "right", "yanchor": "bottom", "font": {"size": 10}}]
+    return {"data": data, "layout": layout}

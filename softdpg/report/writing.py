@@ -1,0 +1,58 @@
+"""``softdpg report``: from run directories, or a stored ``results.csv``, to tables, figures and one HTML page."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from softdpg.errors import UserError
+from softdpg.report.document import to_markdown
+from softdpg.report.figures import write_figures
+from softdpg.report.page import render
+from softdpg.report.tables import HOW_TO_READ, coverage, sections
+from softdpg.results import reading as results
+from softdpg.results.cells import arrange
+
+
+class Report(NamedTuple):
+    """What was written, what was left out on reading, and how much of the paper's tables it covers."""
+
+    files: list[Path]
+    warnings: list[str]
+    coverage: str
+
+
+def write_report(path: Path, out: Path | None = None) -> Report:
+    """Read runs from ``path`` and write ``report.html``, ``tables.md``, ``results.csv`` and figures to ``out``.
+
+    ``out`` is ``path/report`` unless given, or the directory of ``path`` if that is a ``results.csv``. The same
+    runs give the same ``tables.md`` and ``results.csv``, byte for byte, read from either.
+    """
+    runs, warnings = results.read(path)
+    arranged = arrange(runs)
+    parts = sections(arranged)
+    summary = coverage(arranged)
+    texts = {
+        "report.html": render(arranged, parts, warnings),
+        "tables.md": to_markdown("Results", [summary, *HOW_TO_READ], parts),
+        "results.csv": results.write_csv(runs),
+    }
+    if out is None:
+        out = path / "report" if path.is_dir() else path.parent
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            _replace(out / name, text)
+        figures = write_figures(arranged, out)
+    except OSError as error:
+        raise UserError(f"cannot write to {out}: {error.strerror}") from None
+    return Report([*(out / name for name in texts), *figures], warnings, summary)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write aside, then rename: whoever reads the file meanwhile sees the old one or the new one."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8", newline="\n")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""One training run: settings, directory, seeding, training, checkpoints, evaluation, watching."""

@@ -1,0 +1,86 @@
+"""``softdpg watch``: a trained policy as a video."""
+
+import os
+import sys
+import warnings
+from ctypes.util import find_library
+from pathlib import Path
+from typing import Any
+
+from softdpg.errors import UserError
+from softdpg.runs.environments import REPLAY, episode_seed, make_env
+from softdpg.runs.evaluate_run import open_run
+
+FORMATS = (".mp4", ".gif")
+
+
+def watch(path: Path, *, out: Path | None = None, episodes: int = 1, seed: int = 0) -> Path:
+    """Render deterministic episodes of a run's policy to an MP4 or GIF file; returns its path."""
+    config, weights = open_run(path)
+    out = out or path / "video.mp4"
+    if out.suffix.lower() not in FORMATS:
+        raise UserError(f"--out must end in {' or '.join(FORMATS)}, not {out.suffix or 'nothing'!r}")
+    if episodes < 1:
+        raise UserError(f"--episodes must be at least 1, not {episodes}")
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no directory {out.absolute().parent}")
+    choose_gl()
+    env = make_env(config.env, render_mode="rgb_array")
+    _check_rendering(env)
+    from softdpg.runs.learner import load_learner
+
+    model = load_learner(config, env, weights)
+    aside = out.with_name(f".{out.name}.tmp{out.suffix}")
+    try:
+        with _writer(aside, int(env.metadata.get("render_fps", 30))) as video:
+            for episode in range(episodes):
+                _play(env, model, episode_seed(seed, REPLAY, episode), video)
+        aside.replace(out)
+    finally:
+        aside.unlink(missing_ok=True)
+        env.close()
+    return out
+
+
+def _play(env: Any, model: Any, seed: int, video: Any) -> None:
+    observation, _ = env.reset(seed=seed)
+    terminated = truncated = False
+    video.append_data(env.render())
+    while not (terminated or truncated):
+        action, _ = model.predict(observation, deterministic=True)
+        observation, _, terminated, truncated, _ = env.step(action)
+        video.append_data(env.render())
+
+
+def _check_rendering(env: Any) -> None:
+    env.reset()
+    try:
+        env.render()
+    except Exception as error:  # of many kinds: MuJoCo, PyOpenGL, EGL, pygame
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(
+            "cannot draw without a screen; MuJoCo needs EGL (Debian: libegl1) or OSMesa (Debian: libosmesa6), "
+            f"chosen by MUJOCO_GL={os.environ.get('MUJOCO_GL', '')} ({cause})"
+        ) from None
+
+
+def choose_gl() -> None:
+    """Let MuJoCo and pygame draw without a screen, unless the user chose otherwise or has one."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    if "MUJOCO_GL" not in os.environ and sys.platform == "linux":
+        for backend, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
+            if find_library(library):
+                os.environ["MUJOCO_GL"] = backend
+                return
+
+
+def _writer(path: Path, fps: int) -> Any:
+    import imageio
+
+    # ffmpeg is started by fork and exec at once, which JAX's threads do not mind.
+    warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+    if path.suffix.lower() == ".gif":
+        # The delays of a GIF are hundredths of a second, and viewers slow down anything under 20 ms.
+        return imageio.get_writer(path, mode="I", duration=1000 / min(fps, 50), loop=0)
+    # Sizes that are not multiples of 16 stay as they are; yuv420p plays everywhere but needs even sizes.
+    return imageio.get_writer(path, fps=fps, macro_block_size=2, codec="libx264", pixelformat="yuv420p")

@@ -1,0 +1,1 @@
+"""What the command runs as a whole: reproduction, toy, demo."""

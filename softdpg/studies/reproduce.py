@@ -1,0 +1,128 @@
+"""``softdpg reproduce``: the runs behind the paper's tables and figures, on one machine or many."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+
+from softdpg import paper
+from softdpg.engines import Ended, Engine, Job
+from softdpg.engines.board import Board
+from softdpg.engines.estimate import estimated_seconds
+from softdpg.engines.jobs import claim, make_job
+from softdpg.engines.ray import check_address
+from softdpg.errors import UserError
+from softdpg.runs.display import format_seconds
+from softdpg.runs.environments import make_env, near_matches
+from softdpg.runs.signals import Signals
+
+ALL = (*paper.TARGETS, "toy", "all")
+POLL_SECONDS = 0.5
+
+
+def reproduce(
+    target: str,
+    out: Path,
+    *,
+    steps: int = paper.TOTAL_TIMESTEPS,
+    seeds: int = paper.SEEDS,
+    envs: Sequence[str] | None = None,
+    algos: Sequence[str] = paper.PAPER_ALGORITHMS,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    workers: int | None = None,
+) -> int:
+    """Do all runs of a target that are not finished yet. Returns the exit code of the command."""
+    out = out.expanduser().absolute()
+    jobs = _jobs(target, out, steps, seeds, envs, algos)
+    if workers is not None and workers < 1:
+        raise UserError(f"--workers must be at least 1, not {workers}")
+    if engine == "local" and address is not None:
+        raise UserError("--address applies to --engine ray only")
+    if engine == "ray" and workers is not None:
+        raise UserError("--workers applies to --engine local only; a cluster has the cores it has")
+    if address is not None:
+        check_address(address)
+    claim(out, jobs)
+    console = Console(highlight=False)
+    if target in ("toy", "all"):
+        _toy(seeds, out)
+    if not jobs:
+        return 0
+    unfinished = [job for job in jobs if job.directory.read_status().get("state") != "finished"]
+    unfinished.sort(key=lambda job: not job.directory.config.exists())  # what was begun comes first
+    started = sum(job.directory.config.exists() for job in unfinished)
+    finished = len(jobs) - len(unfinished)
+    console.print(f"{len(jobs)} runs: {finished} finished, {started} to resume, {len(unfinished) - started} new")
+    if not unfinished:
+        return 0
+    executor = _engine(engine, address, workers)
+    seconds = estimated_seconds(unfinished, executor.slots)
+    console.print(f"{executor.slots} at a time; estimated time {format_seconds(seconds)}, refined as runs go on")
+    return execute(executor, jobs, unfinished, console)
+
+
+def _jobs(
+    target: str, out: Path, steps: int, seeds: int, envs: Sequence[str] | None, algos: Sequence[str]
+) -> list[Job]:
+    if target not in ALL:
+        raise UserError(f"no target {target!r}{near_matches(target, list(ALL))} (targets: {', '.join(ALL)})")
+    for name, value in (("--seeds", seeds), ("--steps", steps)):
+        if value < 1:
+            raise UserError(f"{name} must be at least 1, not {value}")
+    for algo in algos:
+        if algo not in paper.ALGORITHMS:
+            known = list(paper.ALGORITHMS)
+            raise UserError(f"no algorithm {algo!r}{near_matches(algo, known)} (algorithms: {', '.join(known)})")
+    for name in envs or ():
+        for env_id in paper.expand_env(name):
+            make_env(env_id).close()
+    targets = paper.TARGETS if target == "all" else (target,) if target in paper.TARGETS else ()
+    return [make_job(spec, out) for spec in paper.runs(targets, steps=steps, seeds=seeds, envs=envs, algos=algos)]
+
+
+def _engine(name: str, address: str | None, workers: int | None) -> Engine:
+    if name == "ray":
+        from softdpg.engines.ray import RayEngine
+
+        return RayEngine(address)
+    from softdpg.engines.local import LocalEngine
+
+    return LocalEngine(workers)
+
+
+def execute(engine: Engine, jobs: list[Job], unfinished: list[Job], console: Console) -> int:
+    """Run the unfinished ones of ``jobs`` with a display of all. Returns the exit code of the command."""
+    failures: list[Ended] = []
+    with Signals() as signals:
+        try:
+            with Board(jobs, console) as board:
+                engine.start(unfinished)
+                open_jobs = set(unfinished)
+                while open_jobs and signals.received is None:
+                    time.sleep(POLL_SECONDS)
+                    for ended in engine.ended():
+                        open_jobs.discard(ended.job)
+                        board.ended(ended)
+                        if ended.exit_code:
+                            failures.append(ended)
+                    board.update()
+            if signals.received is not None:
+                console.print("ending the runs, each with a checkpoint; once more to quit at once")
+        finally:
+            engine.stop()
+    if signals.received is not None:
+        console.print("interrupted; the same command goes on where the runs were")
+        return 128 + signals.received
+    for ended in failures:
+        console.print(f"failed: {ended.job.path}: {ended.message}", soft_wrap=True, markup=False)
+    console.print(f"{len(jobs) - len(failures)} of {len(jobs)} runs finished")
+    return 1 if failures else 0
+
+
+def _toy(seeds: int, out: Path) -> None:
+    from softdpg.studies.toy import ToySettings, run
+
+    run(ToySettings(seeds=seeds), out / "toy")

@@ -1,0 +1,235 @@
+"""``softdpg toy``: the paper's figure 1. Train on the toy of section 4, compare each critic with its exact counterpart.
+
+The exact counterpart of DDPG's critic is Q of its own final policy, that of Soft DDPG's is Q_sigma of its own final
+policy; both are the step r(a) plus a constant (``softdpg.theory.toy``). Time limits bootstrap, so both have an infinite
+horizon, and smoothed actions are clipped, as in algorithm 1.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from softdpg.errors import UserError
+from softdpg.runs.threads import use_one_thread
+from softdpg.theory.toy import Toy
+
+ALGORITHMS = ("ddpg", "soft-ddpg", "soft-ddpg-centered")
+ACTIONS = np.linspace(-1, 1, 801)
+EPISODE = 50  # steps
+LAST, EVERY = 1_000, 20  # the policy is noted every 20 of the last 1,000 steps: where it ends is partly chance
+
+
+@dataclass(frozen=True)
+class ToySettings:
+    """Arguments of ``softdpg toy``. The paper gives none for its figure 1.
+
+    :param seeds: runs of each algorithm
+    :param steps: environment steps of a run, the first 1,000 of them uniformly random
+    :param epsilon: half-width of the rewarded interval
+    :param gamma: discount factor; with 0.99 the critic needs about ten times as many steps
+    :param sigma: smoothing parameter of Soft DDPG
+    :param batch_size: transitions of an update
+    :param action_layer: hidden layer of the critic where the action enters
+    :param workers: processes that train side by side, one thread each
+    """
+
+    seeds: int = 3
+    steps: int = 5_000
+    epsilon: float = 0.05
+    gamma: float = 0.9
+    sigma: float = 0.2
+    batch_size: int = 64
+    action_layer: Literal["second", "input"] = "second"
+    workers: int = 2
+
+    def check(self) -> None:
+        """Raise an error that names the first argument that cannot work."""
+        for name, low in (("seeds", 1), ("steps", 1_001), ("batch_size", 1), ("workers", 1)):
+            if getattr(self, name) < low:
+                raise UserError(f"--{name.replace('_', '-')} must be at least {low}, got {getattr(self, name)}")
+        if not 0 < self.epsilon <= 0.5:
+            raise UserError(f"--epsilon must be in (0, 0.5], got {self.epsilon}")
+        if not 0 <= self.gamma < 1:
+            raise UserError(f"--gamma must be in [0, 1), got {self.gamma}")
+        if not self.sigma > 0:
+            raise UserError(f"--sigma must be positive, got {self.sigma}")
+
+
+@dataclass(frozen=True)
+class ToyRun:
+    """What one run leaves.
+
+    :param critic: Q(s, .) on ``ACTIONS``
+    :param slope: |dQ/da| on ``ACTIONS``
+    :param action: of the final policy
+    :param late_actions: of the policy, along the last ``LAST`` steps
+    :param episode_return: of an episode of the final policy
+    """
+
+    algorithm: str
+    seed: int
+    critic: np.ndarray
+    slope: np.ndarray
+    action: float
+    late_actions: np.ndarray
+    episode_return: float
+
+    def exact(self, settings: ToySettings) -> np.ndarray:
+        """The exact counterpart of the critic, on ``ACTIONS``."""
+        toy = Toy(settings.epsilon, settings.gamma)
+        return toy.critic(ACTIONS, self.action, 0.0 if self.algorithm == "ddpg" else settings.sigma)
+
+
+def measures(run: ToyRun, settings: ToySettings) -> dict[str, float]:
+    """The numbers of the table for one run."""
+    exact = run.exact(settings)
+    difference = run.critic - exact
+    offset = float(difference.mean())
+    return {
+        "error": float(np.sqrt(np.mean(difference**2))),
+        "offset": offset,
+        "shape error": float(np.sqrt(np.mean((difference - offset) ** 2))),
+        "total variation": float(np.abs(np.diff(run.critic)).sum()),
+        "greedy action": float(ACTIONS[np.argmax(run.critic)]),
+        "learned action": run.action,
+        "return": run.episode_return,
+        "late return": EPISODE * float(Toy(settings.epsilon).reward(run.late_actions).mean()),
+    }
+
+
+def train_runs(settings: ToySettings, console: Console) -> list[ToyRun]:
+    """Train all algorithms and seeds in parallel processes, with a live display."""
+    use_one_thread()  # the children inherit the variables, before they import JAX
+    context = multiprocessing.get_context("spawn")
+    jobs = [(algorithm, seed) for seed in range(settings.seeds) for algorithm in reversed(ALGORITHMS)]
+    console.print(f"Training {len(jobs)} agents for {settings.steps:,} steps each", highlight=False)
+    steps, stop = context.Array("q", len(jobs), lock=False), context.Value("b", 0, lock=False)
+    workers = min(settings.workers, len(jobs))
+    with (
+        ProcessPoolExecutor(workers, context, initializer=_share, initargs=(steps, stop)) as pool,
+        _stop_on_error(pool, stop),
+        _display(console) as progress,
+    ):
+        futures = [pool.submit(train_one, settings, *job, slot) for slot, job in enumerate(jobs)]
+        tasks = {name: progress.add_task(name, total=settings.seeds * settings.steps) for name in ALGORITHMS}
+        while not all(future.done() for future in futures):
+            _raise_first(futures)
+            for name, task in tasks.items():
+                progress.update(task, completed=sum(steps[i] for i, job in enumerate(jobs) if job[0] == name))
+            wait(futures, timeout=0.25)
+        for task in tasks.values():
+            progress.update(task, completed=settings.seeds * settings.steps)
+        return [future.result() for future in futures]
+
+
+@contextmanager
+def _stop_on_error(pool: ProcessPoolExecutor, stop: Any) -> Iterator[None]:
+    """End the children's training if anything goes wrong, Ctrl-C included: the pool waits for them."""
+    try:
+        yield
+    except BaseException:
+        stop.value = 1
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
+def _raise_first(futures: list[Future[ToyRun]]) -> None:
+    for future in futures:
+        if future.done():
+            future.result()
+
+
+def _display(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:<20}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+_steps: Any = None  # in a child: the shared counters of all runs, and the request to stop
+_stop: Any = None
+
+
+def _share(steps: Any, stop: Any) -> None:
+    global _steps, _stop
+    _steps, _stop = steps, stop
+
+
+def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> ToyRun:
+    """Train one agent and evaluate its critic; runs in a child process."""
+    if _stop.value:
+        raise InterruptedError("stopped before it began")
+    import gymnasium as gym
+    import jax
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    from softdpg import DDPG, SoftDDPG
+
+    state, late_actions = np.ones(1, np.float32), []
+
+    class Follow(BaseCallback):
+        def _on_step(self) -> bool:
+            _steps[slot] = self.num_timesteps
+            if self.num_timesteps > settings.steps - LAST and self.num_timesteps % EVERY == 0:
+                late_actions.append(float(self.model.predict(state, deterministic=True)[0][0]))
+            return not _stop.value
+
+    env = gym.make("softdpg/Toy-v0", epsilon=settings.epsilon, length=EPISODE)
+    shared: dict[str, Any] = {
+        "seed": seed,
+        "gamma": settings.gamma,
+        "batch_size": settings.batch_size,
+        "action_layer": settings.action_layer,
+    }
+    model: DDPG
+    if algorithm == "ddpg":
+        model = DDPG("MlpPolicy", env, **shared)
+    else:
+        estimator = "centered" if algorithm.endswith("centered") else "paper"
+        model = SoftDDPG("MlpPolicy", env, sigma=settings.sigma, estimator=estimator, **shared)  # type: ignore[arg-type]
+    model.learn(settings.steps, callback=Follow())
+
+    actions = ACTIONS[:, None].astype(np.float32)
+    observations = np.ones_like(actions)
+    params, critic = model.policy.qf_state.params, model.policy.qf
+    slope = jax.grad(lambda a: critic.apply(params, observations, a).sum())(actions)
+    observation, _ = env.reset(seed=seed)
+    total, done = 0.0, False
+    while not done:
+        observation, reward, terminated, truncated, _ = env.step(model.predict(observation, deterministic=True)[0])
+        total, done = total + float(reward), terminated or truncated
+    return ToyRun(
+        algorithm,
+        seed,
+        np.asarray(critic.apply(params, observations, actions), np.float64),
+        np.abs(np.asarray(slope, np.float64))[:, 0],
+        float(model.predict(state, deterministic=True)[0][0]),
+        np.array(late_actions),
+        total,
+    )
+
+
+def run(settings: ToySettings, out: Path) -> None:
+    """Train, print the table, write the picture."""
+    settings.check()
+    from softdpg.studies.toy_report import draw, print_table
+
+    console = Console()
+    runs = train_runs(settings, console)
+    print_table(console, runs, settings)
+    console.print(f"picture: {draw(runs, settings, out / 'toy.png')}", soft_wrap=True)

@@ -1,0 +1,185 @@
+"""Record buffers give SB3's samples; the one on disk comes back exactly after a rewind, and fails cleanly."""
+
+import os
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stable_baselines3.common.buffers import ReplayBuffer
+
+from softdpg.algorithms.buffers import DiskReplayBuffer, RecordReplayBuffer
+
+
+def spaces_of(obs_shape=(3,), action_dim=2):
+    return spaces.Box(-1, 1, obs_shape, np.float32), spaces.Box(-1, 1, (action_dim,), np.float32)
+
+
+def transition(t, n_envs=1, obs_shape=(3,), action_dim=2):
+    """Transition number ``t``: every number in it differs from those of other transitions."""
+    rng = np.random.default_rng(t)
+    return (
+        rng.normal(size=(n_envs, *obs_shape)).astype(np.float32),
+        rng.normal(size=(n_envs, *obs_shape)).astype(np.float32),
+        rng.normal(size=(n_envs, action_dim)).astype(np.float32),
+        rng.normal(size=n_envs),
+        rng.random(n_envs) < 0.3,
+        [{"TimeLimit.truncated": bool(rng.random() < 0.5)} for _ in range(n_envs)],
+    )
+
+
+def assert_same_samples(left, right, seed=0, batch_size=64):
+    np.random.seed(seed)  # noqa: NPY002 (SB3 samples with it)
+    expected = left.sample(batch_size)
+    np.random.seed(seed)  # noqa: NPY002 (SB3 samples with it)
+    actual = right.sample(batch_size)
+    for name, array in expected._asdict().items():
+        if array is not None:
+            np.testing.assert_array_equal(array.numpy(), getattr(actual, name).numpy(), err_msg=name)
+            assert array.dtype == getattr(actual, name).dtype
+    np.random.seed(seed)  # noqa: NPY002 (SB3 samples with it)
+    for array, flat in zip(expected, right.sample_arrays(batch_size), strict=False):
+        np.testing.assert_array_equal(array.numpy().reshape(flat.shape), flat)
+        assert flat.flags.c_contiguous or flat.ndim == 1
+        assert flat.dtype == np.float32
+
+
+@settings(max_examples=40)
+@given(
+    buffer_size=st.integers(1, 30),
+    slack=st.integers(0, 20),
+    n_envs=st.integers(1, 3),
+    obs_shape=st.sampled_from([(1,), (3,), (2, 2)]),
+    added=st.integers(1, 80),
+)
+def test_samples_are_those_of_sb3(tmp_path_factory, buffer_size, slack, n_envs, obs_shape, added):
+    path = tmp_path_factory.mktemp("buffer") / "replay.bin"
+    in_memory = ReplayBuffer(buffer_size, *spaces_of(obs_shape), device="cpu", n_envs=n_envs)
+    records = RecordReplayBuffer(buffer_size, *spaces_of(obs_shape), device="cpu", n_envs=n_envs)
+    on_disk = DiskReplayBuffer(buffer_size, *spaces_of(obs_shape), n_envs=n_envs, path=path, slack=slack)
+    for t in range(added):
+        for buffer in (in_memory, records, on_disk):
+            buffer.add(*transition(t, n_envs, obs_shape))
+    for buffer in (records, on_disk):
+        assert (buffer.size(), buffer.pos, buffer.full) == (in_memory.size(), in_memory.pos, in_memory.full)
+        assert_same_samples(in_memory, buffer)
+    on_disk.close()
+
+
+def test_records_survive_pickling_and_stay_views():
+    buffer = RecordReplayBuffer(16, *spaces_of(), device="cpu")
+    for t in range(20):
+        buffer.add(*transition(t))
+    loaded = pickle.loads(pickle.dumps(buffer))
+    assert len(pickle.dumps(buffer)) < 16 * buffer.record_dim * 4 + 20_000  # the numbers once
+    for one in (buffer, loaded):
+        one.add(*transition(20))
+    assert_same_samples(buffer, loaded)
+
+
+def test_records_do_not_support_optimize_memory_usage():
+    with pytest.raises(ValueError, match="optimize_memory_usage"):
+        RecordReplayBuffer(8, *spaces_of(), optimize_memory_usage=True, handle_timeout_termination=False)
+
+
+@pytest.mark.parametrize("checkpoint", [5, 16, 40])
+def test_rewind_brings_back_the_window_of_a_checkpoint(tmp_path, checkpoint):
+    """Transitions added after a checkpoint, as before a kill, change nothing of what it sees."""
+    expected = ReplayBuffer(16, *spaces_of(), device="cpu")
+    killed = DiskReplayBuffer(16, *spaces_of(), path=tmp_path / "replay.bin", slack=2000)
+    for t in range(checkpoint):
+        expected.add(*transition(t))
+        killed.add(*transition(t))
+    for t in range(checkpoint, checkpoint + 700):
+        killed.add(*transition(t))
+    resumed = DiskReplayBuffer(16, *spaces_of(), path=tmp_path / "replay.bin", slack=2000)
+    assert resumed.size() == 0
+    resumed.rewind(checkpoint)
+    assert_same_samples(expected, resumed)
+    for t in range(checkpoint, checkpoint + 30):
+        expected.add(*transition(t))
+        resumed.add(*transition(t))
+        assert_same_samples(expected, resumed, seed=t)
+
+
+def test_a_window_that_was_overwritten_is_not_given_out(tmp_path):
+    buffer = DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "replay.bin", slack=2048)
+    for t in range(12):
+        buffer.add(*transition(t))
+    assert buffer.holds(12)
+    assert not buffer.holds(2059)  # not written yet
+    for t in range(12, 2059):
+        buffer.add(*transition(t))
+    assert not buffer.holds(12)  # record 2 lay in the slot that record 2060 may take
+    assert buffer.holds(2059)
+    with pytest.raises(ValueError, match="no longer holds the 10 transitions before number 12"):
+        DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "replay.bin", slack=2048).rewind(12)
+
+
+def test_reset_forgets_everything(tmp_path):
+    buffer = DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "replay.bin")
+    for t in range(25):
+        buffer.add(*transition(t))
+    buffer.reset()
+    assert (buffer.size(), buffer.count, buffer.holds(25)) == (0, 0, False)
+    buffer.add(*transition(7))
+    np.testing.assert_array_equal(buffer.sample(4).actions.numpy(), np.repeat(transition(7)[2], 4, axis=0))
+
+
+def test_pickle_keeps_the_reference_to_the_file(tmp_path):
+    buffer = DiskReplayBuffer(16, *spaces_of(), path=tmp_path / "replay.bin", slack=8)
+    for t in range(20):
+        buffer.add(*transition(t))
+    buffer.flush()
+    assert_same_samples(buffer, pickle.loads(pickle.dumps(buffer)))
+
+
+def test_foreign_files_and_other_layouts_are_refused_and_left_alone(tmp_path):
+    foreign = tmp_path / "notes.txt"
+    foreign.write_text("mine")
+    with pytest.raises(ValueError, match="not a replay buffer of this layout"):
+        DiskReplayBuffer(10, *spaces_of(), path=foreign)
+    assert foreign.read_text() == "mine"
+    DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "replay.bin").close()
+    with pytest.raises(ValueError, match="not a replay buffer of this layout"):
+        DiskReplayBuffer(11, *spaces_of(), path=tmp_path / "replay.bin")
+
+
+def test_arguments_it_does_not_support(tmp_path):
+    box = spaces.Box(-1, 1, (3,))
+    with pytest.raises(ValueError, match="optimize_memory_usage"):
+        DiskReplayBuffer(10, box, box, path=tmp_path / "a", optimize_memory_usage=True)
+    with pytest.raises(ValueError, match="Box observation and action spaces, not Dict and Box"):
+        DiskReplayBuffer(10, spaces.Dict({"a": box}), box, path=tmp_path / "b")
+    with pytest.raises(ValueError, match="slack must be at least 0"):
+        DiskReplayBuffer(10, box, box, path=tmp_path / "c", slack=-1)
+
+
+def test_platforms_without_posix_fallocate(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "posix_fallocate")
+    buffer = DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "replay.bin")
+    buffer.add(*transition(0))
+    assert (tmp_path / "replay.bin").stat().st_blocks * 512 >= 10 * 4 * 11
+    np.testing.assert_array_equal(buffer.sample(1).actions.numpy(), transition(0)[2])
+
+
+@pytest.fixture
+def small_tmpfs(tmp_path):
+    """A file system of 4 MiB."""
+    target = tmp_path / "small"
+    target.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(target)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    yield target
+    subprocess.run(["umount", "-l", str(target)], check=True)
+
+
+def test_a_full_disk_is_an_error_and_not_a_bus_error(small_tmpfs):
+    buffer = DiskReplayBuffer(100_000, *spaces_of((400,)), path=small_tmpfs / "replay.bin")
+    with pytest.raises(OSError, match="No space left on device"):
+        buffer.add(*transition(0, obs_shape=(400,)))
+    assert buffer.size() == 0

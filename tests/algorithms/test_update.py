@@ -1,0 +1,142 @@
+"""The compiled update against Algorithm 1 written plainly, and DDPG's against hand-made numbers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium import spaces
+from sbx.common.type_aliases import ReplayBufferSamplesNp
+
+from benchmarks.plain import compiled_plain_update
+from softdpg.algorithms.ddpg import DPG, compiled_update
+from softdpg.algorithms.policies import DDPGPolicy
+from softdpg.algorithms.soft_ddpg import SoftDPG
+
+BATCH, D, M = 16, 3, 2
+LEARNING_RATE, QF_LEARNING_RATE, TAU = 1e-3, 2e-3, 0.05
+
+
+@pytest.fixture(params=["second", "input"])
+def policy(request):
+    box = spaces.Box(-1, 1, (D,), np.float32), spaces.Box(-1, 1, (M,), np.float32)
+    policy = DDPGPolicy(*box, lambda _: 0.0, net_arch=[32, 24], action_layer=request.param)
+    policy.build(jax.random.PRNGKey(3), lambda _: 0.0, 0.0)
+    return policy
+
+
+@pytest.fixture
+def batch():
+    rng = np.random.default_rng(0)
+    return ReplayBufferSamplesNp(
+        rng.normal(size=(BATCH, D)).astype(np.float32),
+        rng.uniform(-1, 1, size=(BATCH, M)).astype(np.float32),
+        rng.normal(size=(BATCH, D)).astype(np.float32),
+        (rng.random(BATCH) < 0.3).astype(np.float32),
+        rng.normal(size=BATCH).astype(np.float32),
+        np.full(BATCH, 0.9, np.float32),
+    )
+
+
+def copies(*trees):
+    return jax.tree.map(jnp.copy, trees)
+
+
+def assert_trees_close(got, want, rtol=2e-4, atol=2e-6):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol), got, want)
+
+
+def run(function, head, policy, batch, steps=5):
+    """``steps`` updates from the same start; (actor, critic, metrics)."""
+    actor, qf, key = copies(policy.actor_state, policy.qf_state, jax.random.PRNGKey(7))
+    for _ in range(steps):
+        actor, qf, key, metrics = function(*head, actor, qf, key, batch, LEARNING_RATE, QF_LEARNING_RATE, TAU)
+    return actor, qf, metrics
+
+
+@pytest.mark.parametrize("n_samples", [1, 6])
+def test_soft_update_equals_algorithm_1_written_plainly(policy, batch, n_samples):
+    dpg = SoftDPG(policy.qf, sigma=0.4, n_samples=n_samples, estimator="paper", antithetic=False)
+    fast = run(compiled_update(), (dpg,), policy, batch)
+    plain = run(compiled_plain_update(), (0.4, n_samples), policy, batch)
+    for got, want in zip(fast[:2], plain[:2], strict=True):
+        assert_trees_close(got.params, want.params)
+        assert_trees_close(got.target_params, want.target_params)
+    # The mean over N of (y_i - Q)^2 exceeds (mean y_i - Q)^2 by the variance of y: losses agree for N = 1 only.
+    if n_samples == 1:
+        np.testing.assert_allclose(fast[2]["critic_loss"], plain[2]["critic_loss"], rtol=1e-4)
+    else:
+        assert plain[2]["critic_loss"] > fast[2]["critic_loss"]
+
+
+@pytest.mark.parametrize("antithetic", [False, True])
+def test_centered_gradient_approaches_the_derivative_of_the_smoothed_critic(policy, batch, antithetic):
+    """With many samples both estimators give grad_a E[Q(s, a + sigma w)], here far from the bounds."""
+    actions = np.zeros((BATCH, M), np.float32)
+    dpg = SoftDPG(policy.qf, sigma=0.1, n_samples=5_000, estimator="centered", antithetic=antithetic)
+    gradient, value = dpg.action_gradient(policy.qf_state.params, batch.observations, actions, jax.random.key(0))
+    w = jax.random.normal(jax.random.key(1), (5_000, M, 1))
+
+    def smoothed(a):
+        return dpg._values(policy.qf_state.params, batch.observations, a.T + 0.1 * w).mean(axis=0)
+
+    expected_value, pullback = jax.vjp(smoothed, actions)
+    np.testing.assert_allclose(value, expected_value, atol=5e-3)
+    np.testing.assert_allclose(gradient, pullback(jnp.ones(BATCH))[0], atol=0.03)
+
+
+def test_tiny_sigma_recovers_ddpg(policy, batch):
+    """As sigma goes to 0 the smoothed target and gradient become those of DDPG."""
+    soft = SoftDPG(policy.qf, sigma=1e-3, n_samples=4_000, estimator="centered", antithetic=True)
+    actions = batch.actions * 0.9
+    arguments = (policy.qf_state.params, batch.observations, actions, jax.random.key(0))
+    np.testing.assert_allclose(soft.next_value(*arguments), DPG(policy.qf).next_value(*arguments), atol=1e-4)
+    np.testing.assert_allclose(
+        soft.action_gradient(*arguments)[0], DPG(policy.qf).action_gradient(*arguments)[0], atol=0.05
+    )
+
+
+def test_ddpg_update_by_hand(policy, batch):
+    """Target, gradients of both losses and Polyak averaging of DDPG from first principles, for one step."""
+    actor_state, qf_state = copies(policy.actor_state, policy.qf_state)
+    q, pi = qf_state.apply_fn, actor_state.apply_fn
+    next_values = q(
+        qf_state.target_params, batch.next_observations, pi(actor_state.target_params, batch.next_observations)
+    )
+    y = batch.rewards + 0.9 * (1 - batch.dones) * next_values
+
+    def critic_loss(params):
+        return jnp.mean((y - q(params, batch.observations, batch.actions)) ** 2) / 2
+
+    loss, critic_gradient = jax.value_and_grad(critic_loss)(qf_state.params)
+    # Adam's first step is the sign of the gradient times the learning rate (epsilon aside).
+    stepped = jax.tree.map(
+        lambda p, g: p - QF_LEARNING_RATE * g / (jnp.abs(g) + 1e-8), qf_state.params, critic_gradient
+    )
+
+    def actor_loss(params):
+        return -jnp.mean(q(stepped, batch.observations, pi(params, batch.observations)))
+
+    actor_gradient = jax.grad(actor_loss)(actor_state.params)
+    actor, qf, metrics = run(compiled_update(), (DPG(policy.qf),), policy, batch, steps=1)
+
+    assert_trees_close(qf.params, stepped, atol=1e-5)
+    norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(actor_gradient)))
+    np.testing.assert_allclose(metrics["actor_gradient_norm"], norm, rtol=1e-3)
+    np.testing.assert_allclose(metrics["critic_loss"], loss, rtol=1e-4)
+    np.testing.assert_allclose(metrics["actor_loss"], actor_loss(actor_state.params), rtol=1e-3)
+    np.testing.assert_allclose(
+        metrics["q_mean"], q(qf_state.params, batch.observations, batch.actions).mean(), rtol=1e-4
+    )
+    for old, new in ((actor_state, actor), (qf_state, qf)):
+        mixed = jax.tree.map(lambda t, p: (1 - TAU) * t + TAU * p, old.target_params, new.params)
+        assert_trees_close(new.target_params, mixed)
+
+
+def test_saturated_actions_are_counted(policy, batch):
+    actor, _ = copies(policy.actor_state, policy.qf_state)
+    # Bias of +-10 before tanh: the first action saturates everywhere, the second nowhere.
+    last = actor.params["params"]["Dense_2"]
+    last["kernel"] = jnp.zeros_like(last["kernel"])
+    last["bias"] = jnp.array([10.0, 0.0])
+    policy.actor_state = actor
+    assert run(compiled_update(), (DPG(policy.qf),), policy, batch, steps=1)[2]["saturated_actions"] == 0.5

@@ -1,0 +1,142 @@
+"""Reading run directories in every state, and results.csv as their exact stand-in."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from runs_on_disk import write_run, write_runs
+
+from softdpg import paper
+from softdpg.errors import UserError
+from softdpg.results import reading as results
+
+
+def test_a_run_directory_is_read_whole(tmp_path):
+    write_run(tmp_path / "a" / "b", "Ant-v5", "soft-ddpg-centered", 3, [1.5, 2.5], steps=20_000, state="running")
+    (run,), warnings = results.read(tmp_path)
+    assert warnings == []
+    assert (run.name, run.env, run.algorithm, run.seed) == ("a/b", "Ant-v5", "soft-ddpg-centered", 3)
+    assert (run.state, run.finished, run.seconds, run.commit) == ("running", False, 36.0, "0123abc")
+    assert (run.settings.steps, run.settings.sigma, run.settings.n_samples) == (20_000, 0.2, 50)
+    assert dict(run.settings.hyperparameters)["net_arch"] == "[400, 300]"
+    assert dict(run.settings.hyperparameters)["action_layer"] == "second"
+    assert dict(run.machine) == {"cores": "2", "cpu": 'a <fast> CPU, "quoted"'}
+    np.testing.assert_array_equal(run.evaluated_at, [5_000, 10_000])
+    np.testing.assert_array_equal(run.means, [1.5, 2.5])
+    np.testing.assert_array_equal(run.stds, [1.0, 1.0])
+
+
+def test_results_csv_reads_back_as_the_same_runs(tmp_path):
+    awkward = [0.1 + 0.2, 1e-300, -1 / 3, 12345678.9, math.nextafter(1.0, 2.0)]
+    write_runs(tmp_path / "runs", "softdpg/AntDiscrete-v0", "ddpg", [awkward, awkward[::-1]])
+    write_runs(tmp_path / "runs", "Ant-v5", "soft-ddpg", [awkward], sigma=0.001, n_samples=10, antithetic=None)
+    runs, _ = results.read(tmp_path / "runs")
+    text = results.write_csv(runs)
+    (tmp_path / "results.csv").write_text(text)
+    again, warnings = results.read(tmp_path / "results.csv")
+    assert warnings == []
+    assert results.write_csv(again) == text
+    for one, other in zip(runs, again, strict=True):
+        assert one.settings == other.settings
+        assert (one.name, one.seed, one.versions, one.machine) == (
+            other.name,
+            other.seed,
+            other.versions,
+            other.machine,
+        )
+        np.testing.assert_array_equal(one.means, other.means)
+        np.testing.assert_array_equal(one.evaluated_at, other.evaluated_at)
+
+
+def _edit(path, **changes):
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({key: value for key, value in {**content, **changes}.items() if value != "delete"}))
+
+
+DAMAGE = {
+    "config.json is not valid JSON": lambda run: (run / "config.json").write_text("{"),
+    "config.json is not a JSON object": lambda run: (run / "config.json").write_text("[]"),
+    "config.json has no 'sigma'": lambda run: _edit(run / "config.json", sigma="delete"),
+    "unknown algorithm: algo 'td3'": lambda run: _edit(run / "config.json", algo="td3"),
+    "soft-ddpg with sigma and n_samples (None, 50)": lambda run: _edit(run / "config.json", sigma=None),
+    "config.json or status.json": lambda run: _edit(run / "config.json", seed=[]),
+    "must be objects": lambda run: _edit(run / "config.json", hyperparameters=[]),
+    "no evaluations yet": lambda run: (run / "evaluations.csv").unlink(),
+    "no evaluations yet (header only)": lambda run: (run / "evaluations.csv").write_text("step,mean,std\n"),
+    "does not start with step,mean,std": lambda run: (run / "evaluations.csv").write_text("a,b\n1,2\n"),
+    "evaluations.csv has a damaged row": lambda run: (run / "evaluations.csv").write_text("step,mean,std\n5000,x,0\n"),
+    "evaluations.csv is not text": lambda run: (run / "evaluations.csv").write_bytes(b"\xff\xfe\x00"),
+    "not a finite number": lambda run: (run / "evaluations.csv").write_text("step,mean,std\n5000,nan,0\n"),
+    "do not increase": lambda run: (run / "evaluations.csv").write_text("step,mean,std\n5000,1,0\n5000,1,0\n"),
+    "evaluated at step 90000 of 10000": lambda run: (run / "evaluations.csv").write_text("step,mean,std\n90000,1,0\n"),
+}
+
+
+@pytest.mark.parametrize("message", DAMAGE)
+def test_a_damaged_run_is_skipped_by_name(tmp_path, message):
+    write_run(tmp_path / "good", "Ant-v5", "ddpg", 0, [1.0, 2.0])
+    bad = write_run(tmp_path / "bad", "Ant-v5", "soft-ddpg", 1, [1.0, 2.0])
+    DAMAGE[message](bad)
+    runs, warnings = results.read(tmp_path)
+    assert [run.name for run in runs] == ["good"]
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"{bad}: skipped: ")
+    assert message.split(" (header")[0] in warnings[0]
+
+
+def test_a_line_that_is_still_being_written_is_left_out(tmp_path):
+    run = write_run(tmp_path / "run", "Ant-v5", "ddpg", 0, [1.0, 2.0], steps=50_000, state="running")
+    with (run / "evaluations.csv").open("a") as file:
+        file.write("15000,3.0,1.0,4.")
+    (read,), warnings = results.read(tmp_path)
+    assert warnings == []
+    assert read.evaluated_at.tolist() == [5_000, 10_000]
+
+
+def test_a_run_without_status_counts_as_interrupted(tmp_path):
+    (write_run(tmp_path / "run", "Ant-v5", "ddpg", 0, [1.0]) / "status.json").unlink()
+    (run,), warnings = results.read(tmp_path)
+    assert run.state == "interrupted"
+    assert warnings == [f"{tmp_path / 'run'}: status.json is missing, taken as interrupted"]
+
+
+def test_of_two_copies_of_a_run_the_further_one_counts(tmp_path):
+    write_run(tmp_path / "copy", "Ant-v5", "ddpg", 0, [1.0], steps=10_000, state="running")
+    write_run(tmp_path / "original", "Ant-v5", "ddpg", 0, [1.0, 2.0])
+    runs, warnings = results.read(tmp_path)
+    assert [run.name for run in runs] == ["original"]
+    assert warnings == ["copy: skipped: the same run as original"]
+
+
+def test_nothing_to_read_is_one_clear_line(tmp_path):
+    with pytest.raises(UserError, match="absent: no such file or directory"):
+        results.read(tmp_path / "absent")
+    with pytest.raises(UserError, match=r"no runs with evaluations found$"):
+        results.read(tmp_path)
+    (write_run(tmp_path / "run", "Ant-v5", "ddpg", 0, [1.0]) / "evaluations.csv").unlink()
+    with pytest.raises(UserError, match=r"no runs with evaluations found \(.*run: skipped: no evaluations yet\)"):
+        results.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "not a results.csv of softdpg: no column run, env"),
+        ("", "not a results.csv of softdpg"),
+        (None, "damaged row: could not convert string to float: 'x'"),
+    ],
+)
+def test_a_foreign_or_damaged_csv_is_one_clear_line(tmp_path, text, message):
+    if text is None:
+        write_run(tmp_path / "runs", "Ant-v5", "ddpg", 0, [1.25])
+        text = results.write_csv(results.read(tmp_path / "runs")[0]).replace("1.25", "x")
+    (tmp_path / "results.csv").write_text(text)
+    with pytest.raises(UserError, match=message):
+        results.read(tmp_path / "results.csv")
+
+
+def test_every_algorithm_of_the_paper_module_can_be_read(tmp_path):
+    for algorithm in paper.ALGORITHMS:
+        write_run(tmp_path / algorithm, "Ant-v5", algorithm, 0, [1.0])
+    assert [run.algorithm for run in results.read(tmp_path)[0]] == list(paper.ALGORITHMS)
