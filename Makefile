@@ -35,12 +35,12 @@ bench: .venv/.dev  ## Measure throughput and memory beside SBX and SB3, checkpoi
 	$(BIN)/python benchmarks/envs.py
 
 format: .venv/.dev  ## Sort imports and format
-	$(BIN)/ruff check --fix-only --exit-zero softdpg tests benchmarks
-	$(BIN)/ruff format softdpg tests benchmarks
+	$(BIN)/ruff check --fix-only --exit-zero softdpg tests benchmarks examples
+	$(BIN)/ruff format softdpg tests benchmarks examples
 
 lint: .venv/.dev  ## Check style
-	$(BIN)/ruff check softdpg tests benchmarks
-	$(BIN)/ruff format --check softdpg tests benchmarks
+	$(BIN)/ruff check softdpg tests benchmarks examples
+	$(BIN)/ruff format --check softdpg tests benchmarks examples
 
 type: .venv/.dev  ## Check types
 	$(BIN)/mypy

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
+import jax
 import numpy as np
 
-from benchmarks.plain import compiled_plain_update
 from benchmarks.throughput import SAMPLES
+from examples import soft_ddpg_plain as plain
 from softdpg import DDPG, SoftDDPG
+from softdpg.algorithms.compilation import compiler_options
 
 BATCH, LAYERS = 256, [400, 300]
 COMMON = dict(
@@ -17,24 +19,41 @@ COMMON = dict(
 
 
 class PlainSoftDDPG(SoftDDPG):
-    """Algorithm 1 as it is written: states repeated N times, on the same networks, buffer and loop."""
+    """Algorithm 1 as ``examples/soft_ddpg_plain.py`` has it, on the same networks, buffer and loop."""
 
     def train(self, gradient_steps: int, batch_size: int) -> None:
-        rate = self.lr_schedule(1)
+        if not hasattr(self, "_plain_update"):
+            self._plain_states = (
+                plain.initial(self.policy.actor_state.params),
+                plain.initial(self.policy.qf_state.params),
+            )
+            self._plain_update = jax.jit(self._update, compiler_options=compiler_options())
         for _ in range(gradient_steps):
             batch = self._sample_batch(batch_size)
-            self.policy.actor_state, self.policy.qf_state, self.key, self._metrics = compiled_plain_update()(
-                self.sigma,
-                self.n_samples,
-                self.policy.actor_state,
-                self.policy.qf_state,
-                self.key,
-                batch,
-                rate,
-                rate,
-                self.tau,
-            )
+            self._plain_states, self.key = self._plain_update(*self._plain_states, self.key, batch)
+        actor_state = self.policy.actor_state.replace(params=self._plain_states[0].params)
+        self.policy.__dict__.update(actor_state=actor_state)
         self._n_updates += gradient_steps
+
+    def _update(self, actor: plain.State, critic: plain.State, key: jax.Array, batch: Any) -> Any:
+        key, *keys = jax.random.split(key, 3)
+        size, m = batch.actions.shape
+        noise = (jax.random.normal(key, (self.n_samples, m, size)).swapaxes(1, 2) for key in keys)
+        rows = plain.Batch(
+            batch.observations,
+            batch.actions,
+            batch.rewards,
+            batch.next_observations,
+            batch.discounts * (1 - batch.dones),
+        )
+        rate = self.lr_schedule(1)
+        networks = self.policy.actor_state.apply_fn, self._q
+        actor, critic, _ = plain.update(*networks, actor, critic, rows, *noise, self.sigma, rate, rate, self.tau)
+        return (actor, critic), key
+
+    def _q(self, params: Any, s: jax.Array, a: jax.Array) -> jax.Array:
+        flat = s.reshape(-1, s.shape[-1]), a.reshape(-1, a.shape[-1])
+        return self.policy.qf_state.apply_fn(params, *flat).reshape(s.shape[:-1])
 
 
 def soft_name(estimator: str, n_samples: int) -> str:

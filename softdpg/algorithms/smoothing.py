@@ -10,6 +10,7 @@ points, never ``f`` itself: whoever calls them decides how the N evaluations are
 
 Shapes: the components of an action come first and the batch last, ``x`` is ``(m, ...)``, because a long last axis is
 what a CPU vectorises over. Draws and perturbed points are ``(N, m, ...)``; values of ``f`` are ``(N, ...)``.
+The rank of every argument is asserted: a missing axis would otherwise be broadcast into wrong numbers without a word.
 """
 
 import jax
@@ -42,6 +43,7 @@ def perturbed(x: jax.Array, w: jax.Array, sigma: float, low: float = -jnp.inf, h
     :param w: ``(N, m, ...)``
     :return: ``(N, m, ...)``
     """
+    _assert_ranks(w=(w, jnp.ndim(x) + 1), x=(x, max(jnp.ndim(x), 1)))
     return jnp.clip(x + sigma * w, low, high)
 
 
@@ -51,6 +53,7 @@ def smoothed_value(values: jax.Array) -> jax.Array:
     :param values: ``f`` at the perturbed points, ``(N, ...)``
     :return: ``(...)``
     """
+    _assert_ranks(values=(values, max(jnp.ndim(values), 1)))
     return values.mean(axis=0)
 
 
@@ -66,6 +69,7 @@ def paper_gradient(x: jax.Array, points: jax.Array, values: jax.Array, sigma: fl
     :param values: ``f(a_i)``, ``(N, ...)``
     :return: ``(m, ...)``
     """
+    _assert_ranks(x=(x, max(jnp.ndim(x), 1)), points=(points, jnp.ndim(x) + 1), values=(values, jnp.ndim(x)))
     return _mean((points - x) * values[:, None]) / sigma**2
 
 
@@ -88,6 +92,7 @@ def centered_gradient(w: jax.Array, values: jax.Array, sigma: float, antithetic:
     :param antithetic: the draws are antithetic pairs in the order of :func:`gaussian_perturbations`
     :return: ``(m, ...)``
     """
+    _assert_ranks(w=(w, max(jnp.ndim(w), 2)), values=(values, jnp.ndim(w) - 1))
     n_samples = len(values)
     if antithetic:
         plus, minus = jnp.split(values, 2)
@@ -95,6 +100,12 @@ def centered_gradient(w: jax.Array, values: jax.Array, sigma: float, antithetic:
     # f_i - mean of the others = (f_i - mean of all) N / (N - 1)
     advantages = (values - values.mean(axis=0)) * (n_samples / (n_samples - 1))
     return _mean(w * advantages[:, None]) / sigma
+
+
+def _assert_ranks(**arguments: tuple[jax.Array, int]) -> None:
+    """Assert that each named array has the rank beside it; shapes are static, so that a compiled call costs nothing."""
+    for name, (array, rank) in arguments.items():
+        assert jnp.ndim(array) == rank, f"{name} must have rank {rank}, not {jnp.ndim(array)}: {jnp.shape(array)}"
 
 
 def _mean(terms: jax.Array) -> jax.Array:

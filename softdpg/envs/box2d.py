@@ -2,10 +2,30 @@
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from softdpg.envs.discrete_reward import DiscreteReward
 from softdpg.envs.rules import BipedalWalkerRule, LunarLanderRule
+
+
+def replace_world(walker: Any) -> None:
+    """Give a ``BipedalWalker-v3`` a new Box2D world before it is reset.
+
+    The environment reuses one world, whose collision tree keeps traces of earlier episodes: the same seed and actions
+    then end in other bits than in a new environment.
+    """
+    walker._destroy()
+    walker.world = type(walker.world)()
+
+
+class NewWorld(gym.Wrapper):
+    """``BipedalWalker-v3`` with a new Box2D world in every episode, as :class:`BipedalWalkerDiscrete` has by itself."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Replace the world, then reset."""
+        replace_world(self.unwrapped)
+        return self.env.reset(seed=seed, options=options)
 
 
 class BipedalWalkerDiscrete(DiscreteReward[BipedalWalkerRule]):
@@ -31,6 +51,13 @@ class BipedalWalkerDiscrete(DiscreteReward[BipedalWalkerRule]):
     base_id = "BipedalWalker-v3"
     rule_class = BipedalWalkerRule
     summary = "1, 2, 10, 20 once at distance > 0.5, 1, 5, 10; -10 on a fall"
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Start an episode in a new Box2D world."""
+        replace_world(self.env)
+        return super().reset(seed=seed, options=options)
 
     def start_rule(self, info: dict[str, Any]) -> None:
         """Remember where the hull starts."""

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from softdpg.envs.box2d import NewWorld
 from softdpg.errors import UserError
 
 # The streams of seeds of a run.
@@ -36,21 +37,6 @@ class SeededEpisodes(gym.Wrapper):
         return self.env.reset(seed=episode_seed(self.seed, TRAINING, self.episode - 1), options=options)
 
 
-class NewWorld(gym.Wrapper):
-    """BipedalWalker with a new Box2D world in every episode.
-
-    The environment reuses one world, whose collision tree keeps traces of earlier episodes: the same seed and actions
-    then end in other bits than in a new environment.
-    """
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Replace the world, then reset."""
-        walker: Any = self.unwrapped
-        walker._destroy()
-        walker.world = type(walker.world)()
-        return self.env.reset(seed=seed, options=options)
-
-
 def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:
     """Make an environment with Box observations and actions; ``UserError`` if there is none of that name."""
     try:
@@ -67,7 +53,8 @@ def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:
     if not env.action_space.is_bounded():
         env.close()
         raise UserError(f"{env_id} has an unbounded action space; softdpg needs finite bounds")
-    return NewWorld(env) if type(env.unwrapped).__name__ == "BipedalWalker" else env
+    assert env.spec is not None
+    return NewWorld(env) if env.spec.id.startswith("BipedalWalker") else env
 
 
 def near_matches(name: str, known: list[str]) -> str:

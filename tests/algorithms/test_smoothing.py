@@ -172,3 +172,37 @@ def test_perturbations_are_standard_normal_and_independent():
     # Across samples and across states of the batch, too.
     between = np.corrcoef(w[:, 0, :2].T)[0, 1]
     assert abs(between) < 5 / np.sqrt(50)
+
+
+X, W, VALUES = jnp.zeros((2, 4)), jnp.zeros((6, 2, 4)), jnp.zeros((6, 4))  # m = 2, a batch of 4, N = 6
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (perturbed, (X[:, 0], W, 0.1), r"w must have rank 2, not 3: \(6, 2, 4\)"),
+        (perturbed, (X, W[:, :, 0], 0.1), r"w must have rank 3, not 2: \(6, 2\)"),
+        (perturbed, (X[0, 0], W[0, 0], 0.1), r"x must have rank 1, not 0: \(\)"),
+        (smoothed_value, (VALUES[0, 0],), r"values must have rank 1, not 0: \(\)"),
+        (paper_gradient, (X[0, 0], W[0, 0], VALUES[0, 0], 0.1), r"x must have rank 1, not 0: \(\)"),
+        (paper_gradient, (X, W[0], VALUES, 0.1), r"points must have rank 3, not 2: \(2, 4\)"),
+        (paper_gradient, (X, W, VALUES[:, 0], 0.1), r"values must have rank 2, not 1: \(6,\)"),
+        (paper_gradient, (X[:, 0], W[:, :, 0], VALUES, 0.1), r"values must have rank 1, not 2: \(6, 4\)"),
+        (centered_gradient, (W[:, 0, 0], VALUES[:, 0], 0.1), r"w must have rank 2, not 1: \(6,\)"),
+        (centered_gradient, (W, VALUES[:, 0], 0.1), r"values must have rank 2, not 1: \(6,\)"),
+        (centered_gradient, (W, W, 0.1, True), r"values must have rank 2, not 3: \(6, 2, 4\)"),
+    ],
+)
+def test_wrong_ranks_are_named(function, arguments, message):
+    """Without the batch's axis every one of these would broadcast, or fail far away."""
+    with pytest.raises(AssertionError, match=message):
+        function(*arguments)
+
+
+def test_right_ranks_with_and_without_a_batch():
+    for batch in ((), (4,), (4, 3)):
+        x, w, values = jnp.zeros((2, *batch)), jnp.zeros((6, 2, *batch)), jnp.zeros((6, *batch))
+        assert perturbed(x, w, 0.1).shape == w.shape
+        assert smoothed_value(values).shape == batch
+        assert paper_gradient(x, w, values, 0.1).shape == x.shape
+        assert centered_gradient(w, values, 0.1).shape == centered_gradient(w, values, 0.1, True).shape == x.shape
