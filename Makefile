@@ -29,10 +29,11 @@ test: .venv/.dev  ## Run the test suite (under 10 minutes on two cores)
 test-slow: .venv/.dev  ## Run the long learning tests
 	$(BIN)/python -m pytest -n 2 -m slow --timeout 3600 tests
 
-bench: .venv/.dev  ## Measure throughput and memory beside SBX and SB3, checkpoints and environment wrappers
+bench: .venv/.dev  ## Measure throughput and memory beside SBX and SB3, checkpoints, environment wrappers, exported policies
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/checkpoint.py
 	$(BIN)/python benchmarks/envs.py
+	$(BIN)/python benchmarks/export_latency.py
 
 format: .venv/.dev  ## Sort imports and format
 	$(BIN)/ruff check --fix-only --exit-zero softdpg tests benchmarks examples
@@ -49,7 +50,7 @@ lock:  ## Write the lock files anew from pyproject.toml
 	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
 	.lock-venv/bin/python -m pip install --quiet torch==2.13.0 && .lock-venv/bin/python -m pip install --quiet .
 	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements.lock
-	.lock-venv/bin/python -m pip install --quiet ".[ray,dev]"
+	.lock-venv/bin/python -m pip install --quiet ".[ray,export,dev]"
 	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements-dev.lock
 	rm -rf .lock-venv
 

@@ -110,6 +110,23 @@ def watch(
     print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed)}")
 
 
+def export(
+    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]],
+    to: Literal["onnx", "numpy", "safetensors"] = "onnx",
+    out: Path | None = None,
+) -> None:
+    """Write the policy of a run for use without softdpg. Runs no code from the run's files.
+
+    Args:
+        run: A run directory; the run may be unfinished.
+        to: onnx, one Python file that needs NumPy alone, or safetensors.
+        out: The file. RUN/policy.onnx, policy.py or policy.safetensors unless given.
+    """
+    from softdpg.runs.export_run import export_run
+
+    print(f"wrote {export_run(run, to=to, out=out)}")
+
+
 def theory(
     all_cases: Annotated[bool, tyro.conf.arg(name="all")] = False,
     json: bool = False,
@@ -214,6 +231,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "reproduce": reproduce,
     "eval": evaluate,
     "watch": watch,
+    "export": export,
     "theory": theory,
     "toy": toy,
     "report": report,

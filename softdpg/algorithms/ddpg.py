@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import jax
@@ -358,6 +359,18 @@ class DDPG(OffPolicyAlgorithmJax):
         if not all(map(all_finite, [new_obs, *last_obs])):
             raise ValueError(f"the observation of step {self.num_timesteps} is NaN or infinite")
         super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
+
+    def export(self, path: str | Path) -> Path:
+        """Write the deterministic policy for use without this package; returns the path.
+
+        Observation in, action in the environment's own units out; the observation statistics of a ``VecNormalize``
+        are included.
+
+        :param path: ``.onnx``, ``.py`` (needs NumPy alone) or ``.safetensors``
+        """
+        from softdpg.algorithms.export import export_policy
+
+        return export_policy(self.policy, path, self.get_vec_normalize_env(), {"algorithm": type(self).__name__})
 
     def dump_logs(self) -> None:
         """Write the log. Only here are the results of the last update waited for."""

@@ -1,0 +1,112 @@
+"""A policy as numbers: what every format of export writes."""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import flax.linen as nn
+import jax
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.vec_env import VecNormalize
+
+from softdpg.algorithms.export.numpy_policy import act
+from softdpg.algorithms.networks import relu
+from softdpg.algorithms.policies import DDPGPolicy
+
+ACTIVATION_NAMES = {relu: "relu", nn.relu: "relu", nn.tanh: "tanh", nn.elu: "elu", nn.silu: "silu"}
+LAYER_NORM_EPSILON = 1e-6  # flax's
+TOLERANCE = 1e-5  # of an action scaled to [-1, 1]; float32 sums in another order differ by less
+
+
+@dataclass(frozen=True)
+class Description:
+    """The actor with what surrounds it: observation in, action in the environment's own units out.
+
+    :param spec: the plain values that :func:`~softdpg.algorithms.export.numpy_policy.act` reads, ready for JSON
+    :param arrays: the arrays that it reads
+    :param dtypes: NumPy's name of each part's type, in the order of ``spec["parts"]``
+    """
+
+    spec: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    dtypes: tuple[str, ...]
+
+    def __call__(self, observation: Any) -> np.ndarray:
+        """Action for one observation or a batch of them."""
+        return act(self.spec, self.arrays, observation)
+
+
+def describe(policy: DDPGPolicy, normalize: VecNormalize | None = None) -> Description:
+    """The numbers of a policy, with the observation statistics of ``normalize`` if it has any.
+
+    ``ValueError`` for what cannot be exported: images, and activations other than relu, tanh, elu and silu.
+    """
+    parts = _parts(policy.observation_space)
+    if any(is_image_space(space) for space in parts.values()):
+        raise ValueError("a policy on images cannot be exported")
+    activation = ACTIVATION_NAMES.get(policy.actor.activation_fn)
+    if activation is None:
+        known = ", ".join(sorted(set(ACTIVATION_NAMES.values())))
+        raise ValueError(f"cannot export the activation {policy.actor.activation_fn}; known: {known}")
+    arrays = _layers(policy)
+    spec = {
+        "parts": [[name, list(space.shape or ())] for name, space in parts.items()],
+        "layers": len(policy.actor.net_arch) + 1,
+        "activation": activation,
+        "layer_norm": LAYER_NORM_EPSILON if "norm_0/scale" in arrays else None,
+        "action_shape": list(policy.action_space.shape),
+    }
+    arrays |= _statistics(parts, normalize)
+    arrays |= {"action/low": policy.action_space.low, "action/high": policy.action_space.high}
+    description = Description(spec, arrays, tuple(np.dtype(space.dtype).name for space in parts.values()))
+    _check(description, policy, normalize)
+    return description
+
+
+def _parts(space: spaces.Space) -> dict[str | None, spaces.Space]:
+    return dict(space.items()) if isinstance(space, spaces.Dict) else {None: space}
+
+
+def _layers(policy: DDPGPolicy) -> dict[str, np.ndarray]:
+    params = jax.device_get(policy.actor_state.params)["params"]
+    names = {"Dense": "layer", "LayerNorm": "norm"}
+    return {
+        f"{names[module.rsplit('_', 1)[0]]}_{module.rsplit('_', 1)[1]}/{name}": np.asarray(array)
+        for module, leaves in params.items()
+        for name, array in leaves.items()
+    }
+
+
+def _statistics(parts: dict[str | None, spaces.Space], normalize: VecNormalize | None) -> dict[str, np.ndarray]:
+    """Mean, deviation and limit of each component; those of parts that are not normalised leave them as they are."""
+    if normalize is None or not normalize.norm_obs:
+        return {}
+    mean, std, limit = [], [], []
+    for name, space in parts.items():
+        size = spaces.flatdim(space)
+        if name is None or name in (normalize.norm_obs_keys or ()):
+            statistics: Any = normalize.obs_rms if name is None else normalize.obs_rms[name]
+            mean.append(statistics.mean.ravel())
+            std.append(np.sqrt(statistics.var + normalize.epsilon).ravel())
+            limit.append(np.full(size, normalize.clip_obs))
+        else:
+            mean.append(np.zeros(size))
+            std.append(np.ones(size))
+            limit.append(np.full(size, np.inf))
+    columns = {"mean": mean, "std": std, "limit": limit}
+    return {f"observation/{name}": np.concatenate(values).astype(np.float64) for name, values in columns.items()}
+
+
+def _check(description: Description, policy: DDPGPolicy, normalize: VecNormalize | None) -> None:
+    """Compare with the policy itself: a network that is not what :func:`describe` takes it for must not get out."""
+    space = deepcopy(policy.observation_space)  # the user's own keeps its generator as it is
+    space.seed(0)
+    for _ in range(16):
+        sample: Any = space.sample()
+        seen: Any = sample if normalize is None else normalize.normalize_obs(sample)
+        expected, _ = policy.predict(seen, deterministic=True)
+        half_range = 0.5 * (policy.action_space.high - policy.action_space.low)
+        if np.any(np.abs(description(sample) - expected) > TOLERANCE * half_range):
+            raise ValueError("this policy's network is not one that can be exported")

@@ -1,0 +1,56 @@
+"""The policy's forward pass in NumPy alone. An exported ``.py`` file is this text with a policy's numbers below it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "tanh": np.tanh,
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+def act(spec: dict[str, Any], arrays: dict[str, np.ndarray], observation: Any) -> np.ndarray:
+    """Action in the environment's own units for one observation or a batch of them.
+
+    :param spec: ``parts`` (name and shape of each part of the observation, one without a name unless it is a dict),
+        ``layers``, ``activation``, ``layer_norm`` (its epsilon, or None) and ``action_shape``
+    :param arrays: kernels, biases and scales of the layers, bounds of the action, statistics of the observation
+    :param observation: an array, or a dict of arrays for Dict observations
+    :return: ``action_shape``, or ``(batch, *action_shape)``
+    """
+    x, batched = _flat(spec["parts"], observation)
+    if "observation/mean" in arrays:
+        limit = arrays["observation/limit"]
+        x = np.clip((x - arrays["observation/mean"]) / arrays["observation/std"], -limit, limit)
+    x = x.astype(np.float32, copy=False)
+    for i in range(spec["layers"]):
+        x = x @ arrays[f"layer_{i}/kernel"] + arrays[f"layer_{i}/bias"]
+        if i == spec["layers"] - 1:
+            break
+        if spec["layer_norm"] is not None:
+            x = x - x.mean(axis=1, keepdims=True)
+            x = x / np.sqrt((x * x).mean(axis=1, keepdims=True) + np.float32(spec["layer_norm"]))
+            x = x * arrays[f"norm_{i}/scale"] + arrays[f"norm_{i}/bias"]
+        x = ACTIVATIONS[spec["activation"]](x)
+    scaled = np.tanh(x).reshape(-1, *spec["action_shape"])
+    low, high = arrays["action/low"], arrays["action/high"]
+    actions = low + 0.5 * (scaled + 1) * (high - low)
+    return actions if batched else actions[0]
+
+
+def _flat(parts: list[Any], observation: Any) -> tuple[np.ndarray, bool]:
+    """The parts of an observation flattened and joined, ``(batch, d)``, and whether it was a batch."""
+    columns, batched = [], False
+    for name, shape in parts:
+        part = np.asarray(observation if name is None else observation[name])
+        batched = part.ndim > len(shape)
+        if part.shape[batched:] != tuple(shape):
+            raise ValueError(
+                f"the observation {name or ''} has shape {part.shape}, not {tuple(shape)} or a batch of it"
+            )
+        columns.append(part.reshape(len(part) if batched else 1, -1))
+    return (columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)), batched

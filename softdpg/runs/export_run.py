@@ -1,0 +1,37 @@
+"""``softdpg export``: the policy of a run as a file for use without softdpg."""
+
+from pathlib import Path
+from typing import Literal
+
+from softdpg.errors import UserError
+from softdpg.runs.environments import make_env
+from softdpg.runs.evaluate_run import open_run
+
+Format = Literal["onnx", "numpy", "safetensors"]
+SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "numpy": ".py", "safetensors": ".safetensors"}
+
+
+def export_run(path: Path, *, to: Format = "onnx", out: Path | None = None) -> Path:
+    """Write the policy of a run, unfinished ones included; returns the file's path."""
+    config, weights = open_run(path)
+    out = out or path / f"policy{SUFFIXES[to]}"
+    if out.suffix != SUFFIXES[to]:
+        raise UserError(f"--out must end in {SUFFIXES[to]} for --to {to}, not in {out.suffix or 'nothing'!r}")
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no directory {out.absolute().parent}")
+    env = make_env(config.env)
+    from softdpg.runs.learner import load_learner
+
+    model = load_learner(config, env, weights)
+    aside = out.with_name(f".{out.stem}.tmp{out.suffix}")
+    try:
+        model.export(aside)
+        aside.replace(out)
+    except OSError as error:
+        raise UserError(f"cannot write {out}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    finally:
+        aside.unlink(missing_ok=True)
+        env.close()
+    return out
