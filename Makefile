@@ -48,9 +48,10 @@ type: .venv/.dev  ## Check types
 
 lock:  ## Write the lock files anew from pyproject.toml
 	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
-	.lock-venv/bin/python -m pip install --quiet torch==2.13.0 && .lock-venv/bin/python -m pip install --quiet .
+	.lock-venv/bin/python -m pip install --quiet torch==2.13.0
+	.lock-venv/bin/python -m pip install --quiet ".[mujoco,box2d,report,video]"
 	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements.lock
-	.lock-venv/bin/python -m pip install --quiet ".[ray,export,dev]"
+	.lock-venv/bin/python -m pip install --quiet ".[all,dev]"
 	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements-dev.lock
 	rm -rf .lock-venv
 

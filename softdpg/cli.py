@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from softdpg import paper
-from softdpg.errors import UserError
+from softdpg.errors import UserError, require_extra
 from softdpg.runs.config import RunConfig
 
 
@@ -105,6 +105,7 @@ def watch(
         episodes: Number of episodes.
         seed: Seed of the episodes.
     """
+    require_extra("video", "softdpg watch")
     from softdpg.runs.watch import watch
 
     print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed)}")
@@ -139,6 +140,7 @@ def theory(
         json: Print a JSON list of objects to standard output, and nothing else.
         out: Directory of the figure.
     """
+    require_extra("report", "softdpg theory")
     from softdpg.theory.report import run
 
     run(all_cases, json, out)
@@ -168,6 +170,7 @@ def toy(
         workers: Runs side by side, one thread each.
         out: Directory of the picture.
     """
+    require_extra("report", "softdpg toy")
     from softdpg.studies.toy import ToySettings, run
 
     run(ToySettings(seeds, steps, epsilon, gamma, sigma, batch_size, action_layer, workers), out)
@@ -196,6 +199,7 @@ def demo(out: Path = Path("demo"), steps: int = 8_000, seed: int = 0) -> None:
         steps: Environment steps of each run.
         seed: Seed of the runs.
     """
+    require_extra("report", "softdpg demo")
     from softdpg.studies.demo import demo
 
     sys.exit(demo(out, steps, seed))
@@ -215,6 +219,7 @@ def report(path: tyro.conf.Positional[Path], out: Path | None = None) -> None:
         path: Directory with run directories anywhere below it, or a results.csv that an earlier report wrote.
         out: Where to write. By default PATH/report, or beside the results.csv.
     """
+    require_extra("report", "softdpg report")
     from softdpg.report.writing import write_report
 
     written = write_report(path, out)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from softdpg.engines import Ended, Job, process
-from softdpg.errors import UserError
+from softdpg.errors import UserError, require_extra
 from softdpg.runs.config import RunConfig
 
 RETRIES = 10  # of a run whose worker or node died
@@ -24,10 +24,9 @@ class RayEngine:
     """
 
     def __init__(self, address: str | None = None) -> None:
-        try:
-            import ray
-        except ImportError:
-            raise UserError("--engine ray needs Ray: pip install 'softdpg[ray]'") from None
+        require_extra("ray", "--engine ray")
+        import ray
+
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:

@@ -11,6 +11,7 @@ from gymnasium.wrappers import OrderEnforcing
 
 from softdpg.envs.rules import Rule
 from softdpg.envs.rules.base import check_flag
+from softdpg.errors import MissingExtraError
 
 RuleT = TypeVar("RuleT", bound=Rule)
 
@@ -84,7 +85,11 @@ class DiscreteReward(OrderEnforcing, Generic[RuleT]):
     @classmethod
     def base_class(cls) -> type[gym.Env]:
         """Return the class of the base environment, importing its simulator."""
-        return load_env_creator(str(gym.spec(cls.base_id).entry_point))  # type: ignore[return-value]
+        try:
+            return load_env_creator(str(gym.spec(cls.base_id).entry_point))  # type: ignore[return-value]
+        except gym.error.DependencyNotInstalled:
+            # The modules of the environments have the names of the extras.
+            raise MissingExtraError(cls.__module__.rsplit(".", 1)[-1], cls.__name__) from None
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from softdpg.algorithms.export.description import Description
-from softdpg.errors import missing_extra
+from softdpg.errors import require_extra
 
 OPSET = 17  # the first with LayerNormalization
 IR_VERSION = 8  # of the same time, so that older runtimes read the file, too
@@ -17,10 +17,9 @@ def write_onnx(description: Description, path: Path, metadata: dict[str, str]) -
 
     The first axis of each is the batch. Inputs have the type of the observation space.
     """
-    try:
-        import onnx
-    except ImportError:
-        raise missing_extra("export") from None
+    require_extra("export", "an ONNX file")
+    import onnx
+
     graph = _Graph(onnx, description)
     model = onnx.helper.make_model(
         graph.build(),
