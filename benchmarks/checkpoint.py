@@ -41,19 +41,22 @@ def measure(env_id: str, out: Path, rounds: int) -> tuple[float, float, float]:
     """Median seconds of a training step and of a checkpoint, and what the buffer has to write."""
     from softdpg.runs.directory import RunDirectory
     from softdpg.runs.display import RunDisplay
+    from softdpg.runs.logs import make_logger
+    from softdpg.runs.provenance import provenance
     from softdpg.runs.session import Session
     from softdpg.runs.signals import Signals
     from softdpg.runs.supervision import Supervisor
 
     config = RunConfig(env_id, "ddpg", learning_starts=100).resolved()
     directory = RunDirectory(out)
-    out.mkdir()
     env = SeededEpisodes(make_env(env_id), seed=0)
-    session = Session(config, directory, env, keep_buffer=False)
-    model = session._make_model()
-    state = session._resume(model)
+    with directory.claimed(config, provenance()):
+        session = Session(config, directory, [env])
+        model = session._make_model()
+        state = session._resume(model)
+        model.set_logger(make_logger(directory.path, 0))
     display = RunDisplay("", config.steps, Console(quiet=True))
-    supervisor = Supervisor(config, directory, env, display, Signals(), state)
+    supervisor = Supervisor(config, directory, [env], display, Signals(), state)
     supervisor.init_callback(model)
     model.learn(200, log_interval=None)
     buffer = model.replay_buffer

@@ -15,20 +15,23 @@ from softdpg.errors import UserError, require_extra
 from softdpg.runs.config import RunConfig
 
 
-def train(config: Annotated[RunConfig, tyro.conf.arg(name="")], out: Path, keep_buffer: bool = False) -> None:
+def train(
+    config: Annotated[RunConfig, tyro.conf.arg(name="")], out: Path, keep_buffer: bool = False, restart: bool = False
+) -> None:
     """Train one agent in a run directory. The same command goes on with a run that was stopped or killed.
 
     Args:
         config: Settings of the run.
         out: The run directory; new, empty, or that of the same run.
         keep_buffer: Keep the replay buffer's file after the run is finished.
+        restart: Start over; the files of the run so far are set aside in its directory.
     """
     from softdpg.runs.threads import use_one_thread
 
     use_one_thread()
     from softdpg.runs.training import train
 
-    sys.exit(train(config, out, keep_buffer=keep_buffer))
+    sys.exit(train(config, out, keep_buffer=keep_buffer, restart=restart))
 
 
 def reproduce(

@@ -3,6 +3,8 @@
 import json
 import mmap
 import os
+import stat
+import zlib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 _HEADER_BYTES = 4096
 _LAYOUT_BYTES = _HEADER_BYTES - 8  # the last 8 bytes hold the number of reserved transitions
 _ALLOCATION_BYTES = 8 * 2**20
-
+_FORMAT, _FORMAT_OF_0_1_0 = "softdpg replay buffer 2", "softdpg replay buffer 1"  # the latter without run and checksums
+_LARGEST_BLOCK = 1024  # records under one checksum
 
 _VIEWS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
@@ -111,13 +114,17 @@ class DiskReplayBuffer(RecordReplayBuffer):
     Record ``t`` (counted over the whole run) lies in slot ``t % (buffer_size + slack)``, while only the last
     ``buffer_size`` transitions are sampled. A record therefore stays untouched for ``slack`` steps after it has left
     the window: a checkpoint that remembers nothing but ``count`` gets its exact window back with :meth:`rewind`, as
-    long as no more than about ``slack`` transitions were added after it. :meth:`holds` tells.
+    long as no more than about five eighths of ``slack`` transitions were added after it. :meth:`holds` tells.
+
+    Every record goes into the CRC-32 of its block as it is added. A checkpoint that stores :meth:`checksums` and gives
+    them to :meth:`rewind` learns of any byte of its window that has changed since.
 
     Disk space is allocated as the buffer fills, so a full disk is an ``OSError`` from :meth:`add` and never the
     ``SIGBUS`` that a sparse memory map would give.
 
     :param path: the file; one that exists must have the same layout, and is empty until :meth:`rewind`
-    :param slack: the number of transitions that may be added after a checkpoint without making it unusable
+    :param slack: records that are kept beyond the buffer's size, so that a checkpoint stays usable after it
+    :param run: the identity of the run that the file belongs to; that of another run is refused
     """
 
     def __init__(
@@ -132,6 +139,7 @@ class DiskReplayBuffer(RecordReplayBuffer):
         *,
         path: str | os.PathLike[str],
         slack: int = 0,
+        run: str = "",
     ) -> None:
         if optimize_memory_usage:
             raise ValueError("DiskReplayBuffer does not support optimize_memory_usage=True")
@@ -149,31 +157,19 @@ class DiskReplayBuffer(RecordReplayBuffer):
         self.handle_timeout_termination = handle_timeout_termination
         self.path = Path(path)
         self.slots = self.buffer_size + slack
+        self.run = run
         self.count = 0
         self._open()
 
     def _open(self) -> None:
         self._record_bytes = 4 * self.record_dim * self.n_envs
-        size = _HEADER_BYTES + self.slots * self._record_bytes
-        layout = {
-            "format": "softdpg replay buffer 1",
-            "byteorder": "little",
-            "slots": self.slots,
-            "n_envs": self.n_envs,
-            "obs_dim": int(np.prod(self.obs_shape)),
-            "action_dim": self.action_dim,
-        }
-        if not self.path.exists():
-            # Aside and renamed: a process killed here leaves no file without a header.
-            aside = self.path.with_name(self.path.name + ".tmp")
-            aside.write_bytes(json.dumps(layout).encode().ljust(_LAYOUT_BYTES) + bytes(8))
-            os.truncate(aside, size)
-            aside.replace(self.path)
-        fd = os.open(self.path, os.O_RDWR)
+        if not os.path.lexists(self.path):
+            self._create()
+        # A pipe, a device or a link in the place of the file is not waited for, and not followed.
+        fd = os.open(self.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            if os.fstat(fd).st_size != size or not _has_layout(fd, layout):
-                raise ValueError(f"{self.path} is not a replay buffer of this layout: {layout}")
-            self._map = mmap.mmap(fd, size)
+            self.slots = self._check_file(fd)
+            self._map = mmap.mmap(fd, self._file_bytes)
             # Random reads: without this every page fault would pull in neighbours that are not needed.
             self._map.madvise(mmap.MADV_RANDOM)
         except BaseException:
@@ -184,6 +180,48 @@ class DiskReplayBuffer(RecordReplayBuffer):
         records = np.frombuffer(self._map, "<f4", offset=_HEADER_BYTES)
         self._set_records(records.reshape(-1, self.record_dim))  # with slack=0 a slot is SB3's index
         self._safe_count = min(self.slots, int(self._reserved[0]))
+        self._block = min(max((self.slots - self.buffer_size) // 4, 1), _LARGEST_BLOCK)
+        self._sums = [0] * (self.slots // self._block + 2)  # that of block b, as far as it is filled, at b % len
+
+    @property
+    def _layout(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "byteorder": "little",
+            "run": self.run,
+            "buffer_size": self.buffer_size,
+            "slots": self.slots,
+            "n_envs": self.n_envs,
+            "obs_dim": int(np.prod(self.obs_shape)),
+            "action_dim": self.action_dim,
+        }
+
+    @property
+    def _file_bytes(self) -> int:
+        return _HEADER_BYTES + self.slots * self._record_bytes
+
+    def _create(self) -> None:
+        """Make the file aside and rename it: a process killed here leaves no file without a header."""
+        aside = self.path.with_name(self.path.name + ".tmp")
+        aside.unlink(missing_ok=True)
+        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+        with open(fd, "wb") as file:
+            file.write(json.dumps(self._layout).encode().ljust(_LAYOUT_BYTES) + bytes(8))
+            file.truncate(self._file_bytes)
+        aside.replace(self.path)
+
+    def _check_file(self, fd: int) -> int:
+        """The number of slots in the file; ``ValueError`` if it is not a replay buffer of this layout and run."""
+        stored, layout = _read_layout(fd), self._layout
+        if stored.get("format") == _FORMAT and stored.get("run") != self.run:
+            raise ValueError(f"{self.path} is the replay buffer of another run")
+        if stored.get("format") == _FORMAT_OF_0_1_0 and isinstance(stored.get("slots"), int):
+            layout |= {"format": _FORMAT_OF_0_1_0, "slots": max(stored["slots"], self.buffer_size)}
+            del layout["run"], layout["buffer_size"]
+        size = _HEADER_BYTES + layout["slots"] * self._record_bytes
+        if stored != layout or os.fstat(fd).st_size != size:
+            raise ValueError(f"{self.path} is not a replay buffer of this layout: {layout}")
+        return int(layout["slots"])
 
     def add(
         self,
@@ -205,6 +243,10 @@ class DiskReplayBuffer(RecordReplayBuffer):
         self.dones[slot] = done
         if self.handle_timeout_termination:
             self.timeouts[slot] = [info.get("TimeLimit.truncated", False) for info in infos]
+        block, filled = divmod(self.count, self._block)
+        i = block % len(self._sums)
+        records = self._records[slot * self.n_envs : (slot + 1) * self.n_envs]
+        self._sums[i] = zlib.crc32(records.data, self._sums[i] if filled else 0)
         self.count += 1
         self.pos += 1
         if self.pos == self.buffer_size:
@@ -218,7 +260,7 @@ class DiskReplayBuffer(RecordReplayBuffer):
             start = _HEADER_BYTES + self.count * self._record_bytes
             _allocate(self._fd, start, (stop - self.count) * self._record_bytes)
         else:
-            stop = self.count + max((self.slots - self.buffer_size) // 8, 1024)
+            stop = self.count + max((self.slots - self.buffer_size) // 8, 1)
         if stop > self._reserved[0]:
             self._reserved[0] = stop
             self._map.flush(0, _HEADER_BYTES)
@@ -229,18 +271,46 @@ class DiskReplayBuffer(RecordReplayBuffer):
         newest = self.count - 1
         return (newest - (newest - batch_inds) % self.buffer_size) % self.slots
 
-    def holds(self, count: int) -> bool:
-        """Whether the window that ended at transition ``count`` is still whole in the file."""
-        oldest = max(count - self.buffer_size, 0)
-        return count <= self._reserved[0] <= oldest + self.slots
+    def _blocks(self, count: int) -> range:
+        """The blocks of records that the window before transition ``count`` needs."""
+        return range(max(count - self.buffer_size, 0) // self._block, -(-count // self._block))
 
-    def rewind(self, count: int) -> None:
-        """Set the buffer back to where it held ``count`` transitions; ``ValueError`` if it cannot."""
+    def holds(self, count: int) -> bool:
+        """Whether the window that ended at transition ``count``, in whole blocks, is still in the file."""
+        oldest = self._blocks(count).start * self._block
+        return 0 <= count <= self._reserved[0] <= oldest + self.slots
+
+    def checksums(self) -> np.ndarray:
+        """CRC-32 ``(blocks,)`` of each block of records in the present window, oldest first."""
+        return np.array([self._sums[b % len(self._sums)] for b in self._blocks(self.count)], np.uint32)
+
+    def rewind(self, count: int, checksums: np.ndarray | None = None) -> None:
+        """Set the buffer back to where it held ``count`` transitions.
+
+        ``ValueError``, with the buffer left as it was, if it cannot, or if the records are not those that had these
+        :meth:`checksums`.
+        """
         if not self.holds(count):
             raise ValueError(f"{self.path} no longer holds the {self.buffer_size} transitions before number {count}")
+        blocks = self._blocks(count)
+        sums = [self._checksum(b * self._block, min((b + 1) * self._block, count)) for b in blocks]
+        if checksums is not None and not np.array_equal(np.array(sums, np.uint32), checksums):
+            raise ValueError(f"{self.path} does not hold the transitions that were written to it")
+        for b, value in zip(blocks, sums, strict=True):
+            self._sums[b % len(self._sums)] = value
         self.count = count
         self.pos = count % self.buffer_size
         self.full = count >= self.buffer_size
+
+    def _checksum(self, start: int, stop: int) -> int:
+        """CRC-32 of the records from ``start`` to before ``stop``, counted over the whole run."""
+        value, wrap = 0, (start // self.slots + 1) * self.slots
+        for first, last in ((start, min(stop, wrap)), (wrap, stop)):
+            if first < last:
+                # Not through the map, which reads page by page.
+                offset = _HEADER_BYTES + first % self.slots * self._record_bytes
+                value = zlib.crc32(os.pread(self._fd, (last - first) * self._record_bytes, offset), value)
+        return value
 
     def reset(self) -> None:
         """Forget every transition. Those written earlier count as overwritten, so nothing can be rewound to."""
@@ -259,7 +329,17 @@ class DiskReplayBuffer(RecordReplayBuffer):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the reference to the file, not its contents."""
-        private = {"_map", "_fd", "_reserved", "_records", "_columns", "_record_bytes", "_safe_count"}
+        private = {
+            "_map",
+            "_fd",
+            "_reserved",
+            "_records",
+            "_columns",
+            "_record_bytes",
+            "_safe_count",
+            "_sums",
+            "_block",
+        }
         return {name: value for name, value in super().__getstate__().items() if name not in private}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -276,8 +356,12 @@ def _allocate(fd: int, start: int, length: int) -> None:
         os.pwrite(fd, bytes(length), start)
 
 
-def _has_layout(fd: int, layout: dict[str, Any]) -> bool:
+def _read_layout(fd: int) -> dict[str, Any]:
+    """The header of a replay buffer's file; an empty one for anything else."""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        return {}
     try:
-        return json.loads(os.pread(fd, _LAYOUT_BYTES, 0)) == layout
-    except ValueError:
-        return False
+        stored = json.loads(os.pread(fd, _LAYOUT_BYTES, 0))
+    except (ValueError, RecursionError):
+        return {}
+    return stored if isinstance(stored, dict) else {}

@@ -1,16 +1,22 @@
 """The directory of a run: who may write to it, and the small files in it that others read while it runs."""
 
-import fcntl
-import json
 import os
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from softdpg.errors import UserError
+from softdpg.runs import files, lock
 from softdpg.runs.config import RunConfig
+from softdpg.runs.files import FileError, write_json
+
+RESTART = "--restart starts over and sets the old files aside"
+_ASIDE = "before-restart-"
+STATES = ("running", "finished", "interrupted", "failed")
 
 
 class RunDirectory:
@@ -25,6 +31,7 @@ class RunDirectory:
     ``model.zip``          the finished model in SB3's own format
     ``checkpoints/``       the last two checkpoints, one directory each
     ``replay_buffer.bin``  the replay buffer; removed when the run is finished
+    ``train.log``          tracebacks, and what the run printed if ``softdpg reproduce`` started it
     =====================  ================================================================
     """
 
@@ -39,7 +46,6 @@ class RunDirectory:
         self.checkpoints = self.path / "checkpoints"
         self.replay_buffer = self.path / "replay_buffer.bin"
         self.log = self.path / "train.log"
-        self._lock = self.path / "lock"
 
     @contextmanager
     def claimed(self, config: RunConfig, about: dict[str, Any]) -> Iterator[list[str]]:
@@ -47,76 +53,138 @@ class RunDirectory:
 
         ``about`` (versions, commit, machine) goes into a new ``config.json``; where it differs from an existing one,
         the list given to the ``with`` block says so. ``UserError`` if the directory is not that of this run, cannot
-        be written to, or is in use; it is left as it was.
+        be written to, or is in use; it is left as it was. ``OSError`` if the disk is full. More steps than before are
+        not another run.
         """
         self._check_ours()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            # The kernel releases a lock with its process, even one that was killed: there are no stale locks.
-            lock = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise UserError(f"cannot write to --out {self.path}: {error.strerror}") from None
-        try:
+        with ExitStack() as stack:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                self.path.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(lock.locked(self.path))
+                changes = self._settle_config(config, about)
+            except lock.InUseError:
                 raise UserError(f"another process is working on {self.path}") from None
-            yield self._settle_config(config, about)
-        finally:
-            os.close(lock)
+            except OSError as error:
+                if files.is_full(error):
+                    raise
+                raise UserError(f"cannot write to --out {self.path}: {error.strerror}") from None
+            yield changes
 
     def _check_ours(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"--out {self.path} is not a directory")
-        if self.path.is_dir() and not self.config.exists():
+        if self.path.is_dir() and not os.path.lexists(self.config):
             foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in ("lock", "train.log"))
             if foreign:
                 raise UserError(f"--out {self.path} is not empty ({foreign[0]}) and not the directory of a run")
 
     def _settle_config(self, config: RunConfig, about: dict[str, Any]) -> list[str]:
-        if not self.config.exists():
-            write_json(self.config, config.to_json() | about)
+        if not os.path.lexists(self.config):
+            write_json(self.config, config.to_json() | about | {"run": secrets.token_hex(16)}, durable=True)
             return []
         stored = self.read_config()
-        differences = config.differences(RunConfig.from_json(stored))
-        if differences:
+        before = RunConfig.from_json(stored)
+        differences = config.differences(before)
+        if differences and not (config.steps > before.steps and config == replace(before, steps=config.steps)):
             raise UserError(f"{self.path} holds a run with other settings: " + "; ".join(differences))
+        if differences:
+            write_json(self.config, stored | config.to_json(), durable=True)
         return [
-            f"{key}: {name} was {stored.get(key, {}).get(name)}, is {value}"
+            f"{key}: {name} was {stored[key].get(name)}, is {value}"
             for key in ("versions", "machine")
             for name, value in about[key].items()
-            if stored.get(key, {}).get(name) != value
+            if stored[key].get(name) != value
         ]
+
+    def check_resumable(self, config: RunConfig) -> dict[str, Any]:
+        """The status of a run that can go on, or begin without destroying anything; ``UserError`` if it cannot."""
+        damage = None
+        try:
+            status = self.check_status()
+        except UserError as error:
+            status, damage = {}, str(error)
+        if status.get("state") == "finished":
+            return status
+        if files.is_directory(self.checkpoints) and any(self.checkpoints.iterdir()):
+            if not os.path.lexists(self.replay_buffer):
+                missing = f"{self.path} has checkpoints but no {self.replay_buffer.name}, which they need"
+                raise UserError(f"{damage or missing}; {RESTART}")
+        elif damage or self._was_checkpointed(config):
+            raise UserError(f"{damage or f'{self.path} had checkpoints that are gone'}; {RESTART}")
+        return status
+
+    def _was_checkpointed(self, config: RunConfig) -> bool:
+        """Whether there is something that only a run with a checkpoint has."""
+        if os.path.lexists(self.model) or os.path.lexists(self.model_zip):
+            return True
+        try:
+            step = files.read_text(self.evaluations).splitlines()[-1].split(",")[0]
+            return int(step) > config.checkpoint_every + config.train_freq
+        except (FileNotFoundError, ValueError, IndexError):
+            return False
+
+    def set_aside(self) -> None:
+        """Move everything but the settings to a directory ``before-restart-N`` in this one."""
+        kept = [self.config.name, self.log.name, "lock"]
+        old = [entry for entry in self.path.iterdir() if entry.name not in kept and not entry.name.startswith(_ASIDE)]
+        if not old:
+            return
+        number = 1
+        while os.path.lexists(self.path / f"{_ASIDE}{number}"):
+            number += 1
+        aside = self.path / f"{_ASIDE}{number}"
+        aside.mkdir()
+        for entry in old:
+            entry.rename(aside / entry.name)
 
     def locked(self) -> bool:
         """Whether a process is working on this run now."""
-        try:
-            lock = os.open(self._lock, os.O_RDONLY)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(lock)
-        return False
+        return lock.is_locked(self.path)
 
     def read_config(self) -> dict[str, Any]:
-        """``config.json``; ``UserError`` if there is none."""
+        """``config.json``; ``UserError`` if there is none, or if it is not an object with objects in their places."""
         try:
-            return dict(json.loads(self.config.read_text()))
+            stored = files.read_json(self.config)
         except FileNotFoundError:
             raise UserError(f"{self.path} is not the directory of a run: no config.json") from None
-        except (ValueError, OSError) as error:
-            raise UserError(f"cannot read {self.config}: {error}") from None
+        except FileError as error:
+            raise UserError(f"{self.path}: {error}") from None
+        for key in ("versions", "machine"):
+            if not isinstance(stored.setdefault(key, {}), dict):
+                raise UserError(f"{self.path}: config.json: {key} is not an object")
+        if not isinstance(stored.setdefault("run", ""), str):
+            raise UserError(f"{self.path}: config.json: run is not a text")
+        return stored
 
     def read_status(self) -> dict[str, Any]:
-        """``status.json``, or ``{}`` if there is none (yet)."""
+        """``status.json``, or ``{}`` if there is none (yet) or it is damaged."""
         try:
-            return dict(json.loads(self.status.read_text()))
-        except (ValueError, OSError):
+            return self.check_status()
+        except UserError:
             return {}
+
+    def check_status(self) -> dict[str, Any]:
+        """``status.json``, or ``{}`` if there is none (yet); ``UserError`` if it is damaged."""
+        try:
+            status = files.read_json(self.status)
+        except FileNotFoundError:
+            return {}
+        except FileError as error:
+            raise UserError(f"{self.path}: {error}") from None
+        checks = {
+            "state": lambda value: value in STATES,
+            "step": lambda value: type(value) is int and value >= 0,
+            "steps": lambda value: type(value) is int and value >= 1,
+            "seconds": lambda value: type(value) in (int, float) and value >= 0,
+            "updated": lambda value: isinstance(value, str),
+            "message": lambda value: isinstance(value, str),
+        }
+        for key, valid in checks.items():
+            if key not in status:
+                raise UserError(f"{self.path}: status.json has no {key}")
+            if not valid(status[key]):
+                raise UserError(f"{self.path}: status.json: {key} cannot be {str(status[key])[:50]!r}")
+        return status
 
     def write_status(self, state: str, step: int, steps: int, seconds: float, message: str = "") -> None:
         """Replace ``status.json``; ``seconds`` is the wall time of the whole run so far."""
@@ -127,24 +195,8 @@ class RunDirectory:
     def last_evaluation(self) -> str:
         """The last evaluation as ``mean ± std``, or an empty string."""
         try:
-            _, *rows = self.evaluations.read_text().splitlines()
+            _, *rows = files.read_text(self.evaluations).splitlines()
             _, mean, std, *_ = rows[-1].split(",")
             return f"{float(mean):.1f} ± {float(std):.1f}"
         except (OSError, ValueError, IndexError):
             return ""
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file so that a reader sees the old contents or the new, never a part."""
-    replace_file(path, (json.dumps(value, indent=2) + "\n").encode())
-
-
-def replace_file(path: Path, contents: bytes) -> None:
-    """Write ``contents`` aside, then rename."""
-    aside = path.with_name(path.name + ".tmp")
-    try:
-        aside.write_bytes(contents)
-        aside.replace(path)
-    except OSError:
-        aside.unlink(missing_ok=True)
-        raise

@@ -1,12 +1,49 @@
 """What a run in the foreground shows: a live line in a terminal, plain lines anywhere else."""
 
+import errno
+import os
+import sys
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
+
+
+@contextmanager
+def _unless_closed(stream: TextIO) -> Iterator[None]:
+    """Go on without output where its reader is gone, as with ``| head`` or a closed terminal: training goes on."""
+    try:
+        yield
+        stream.flush()
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def say(message: str) -> None:
+    """Print a line, if there is somebody to read it."""
+    with _unless_closed(sys.stdout):
+        print(message)
+
+
+def say_error(message: str) -> None:
+    """Print a line to standard error, if there is somebody to read it."""
+    with _unless_closed(sys.stderr):
+        print(message, file=sys.stderr)
+
+
+def warn(message: str) -> None:
+    """Print a warning."""
+    say_error(f"softdpg: warning: {message}")
 
 
 class Pace:
@@ -60,7 +97,7 @@ class RunDisplay:
             disable=not self.console.is_terminal,
         )
         self._task = self._progress.add_task("", total=steps)
-        self.console.print(title, soft_wrap=True)
+        self.say(title)
 
     def __enter__(self) -> "RunDisplay":
         self._progress.start()
@@ -78,14 +115,15 @@ class RunDisplay:
         self._progress.update(self._task, completed=step, description=numbers)
         if not self.console.is_terminal and self.pace.speed and time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + self.LINE_EVERY
-            self.console.print(numbers, soft_wrap=True)
+            self.say(numbers)
 
     def evaluated(self, step: int, mean: float, std: float) -> None:
         """Show an evaluation."""
         self.evaluation = f"{mean:.1f} ± {std:.1f}"
         if not self.console.is_terminal:
-            self.console.print(f"evaluation at step {step:,}: {self.evaluation}", soft_wrap=True)
+            self.say(f"evaluation at step {step:,}: {self.evaluation}")
 
     def say(self, message: str) -> None:
         """Print a line above the progress bar."""
-        self.console.print(message, soft_wrap=True, markup=False)
+        with _unless_closed(sys.stdout):
+            self.console.print(message, soft_wrap=True, markup=False)

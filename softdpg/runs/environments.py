@@ -20,21 +20,52 @@ def episode_seed(seed: int, stream: int, *number: int) -> int:
 
 
 class SeededEpisodes(gym.Wrapper):
-    """Seeds every reset from the run's seed and the episode's number.
+    """Seeds every reset from the run's seed and the episode's number, and keeps the actions of the episode.
 
-    The state of an environment at an episode's start is then a function of two integers, whatever random generators
-    it holds, so a run can go on from any episode without a snapshot of the environment.
+    The state of an environment is then a function of two integers and the actions so far, whatever random generators
+    it holds, so a run can go on from any step without a snapshot of the environment.
+
+    :param index: the environment's number among those that run side by side
     """
 
-    def __init__(self, env: gym.Env, seed: int) -> None:
+    def __init__(self, env: gym.Env, seed: int, index: int = 0) -> None:
         super().__init__(env)
-        self.seed = seed
+        self.seed, self.index = seed, index
         self.episode = 0  # the number of the next reset
+        self._actions: list[np.ndarray] = []
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start the next episode; the caller's seed is not used."""
+        number = (self.episode, self.index) if self.index else (self.episode,)
         self.episode += 1
-        return self.env.reset(seed=episode_seed(self.seed, TRAINING, self.episode - 1), options=options)
+        self._actions = []
+        observation, info = self.env.reset(seed=episode_seed(self.seed, TRAINING, *number), options=options)
+        check_shape(observation, self.observation_space)
+        return observation, info
+
+    def step(self, action: np.ndarray) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take a step, remembering the action; ``ValueError`` for an action or observation that cannot be."""
+        if not np.isfinite(action).all():
+            raise ValueError(f"the policy diverged: its action is {action}")
+        self._actions.append(np.array(action))
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        check_shape(observation, self.observation_space)
+        return observation, reward, terminated, truncated, info
+
+    @property
+    def actions(self) -> np.ndarray:
+        """The actions of the present episode, ``(steps, m)``."""
+        space = self.action_space
+        return np.stack(self._actions) if self._actions else np.empty((0, *(space.shape or ())), space.dtype)
+
+
+def check_shape(observation: Any, space: gym.Space) -> None:
+    """``ValueError`` unless an observation has its space's shape; NumPy would stretch some others to fit."""
+    if isinstance(space, gym.spaces.Dict):
+        for name, part in space.items():
+            check_shape(observation[name], part)
+    elif np.shape(observation) != space.shape:
+        raise ValueError(f"an observation has shape {np.shape(observation)}, the observation space {space.shape}")
 
 
 def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:

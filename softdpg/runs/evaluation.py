@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from softdpg.runs.environments import make_env
+from softdpg.runs.environments import check_shape, make_env
 
 
 class Predicts(Protocol):
@@ -13,6 +13,10 @@ class Predicts(Protocol):
 
     def predict(self, observation: np.ndarray, *, deterministic: bool) -> tuple[np.ndarray, object]:
         """Actions ``(batch, m)`` for observations ``(batch, d)``."""
+
+
+class DivergedError(ValueError):
+    """A policy whose actions are not finite."""
 
 
 class Evaluator:
@@ -24,20 +28,28 @@ class Evaluator:
     def returns(self, policy: Predicts, seeds: Sequence[int]) -> np.ndarray:
         """Undiscounted returns ``(len(seeds),)`` of deterministic episodes, the i-th from ``seeds[i]``.
 
-        There may be at most as many seeds as environments.
+        There may be at most as many seeds as environments. :class:`DivergedError` if an action is NaN or infinite,
+        ``ValueError`` if a return is.
         """
         envs = self.envs[: len(seeds)]
         # The batch keeps its size to the end: another size would be another compiled function.
         observations = np.stack([env.reset(seed=seed)[0] for env, seed in zip(envs, seeds, strict=True)])
+        check_shape(observations[0], envs[0].observation_space)
         returns = np.zeros(len(envs))
         playing = list(range(len(envs)))
         while playing:
             actions, _ = policy.predict(observations, deterministic=True)
+            if not np.isfinite(actions[playing]).all():
+                raise DivergedError("the policy diverged: its action is NaN or infinite")
             for i in playing.copy():
-                observations[i], reward, terminated, truncated, _ = envs[i].step(actions[i])
+                observation, reward, terminated, truncated, _ = envs[i].step(actions[i])
+                check_shape(observation, envs[i].observation_space)
+                observations[i] = observation
                 returns[i] += float(reward)
                 if terminated or truncated:
                     playing.remove(i)
+        if not np.isfinite(returns).all():
+            raise ValueError(f"the return of an evaluation is NaN or infinite: {returns}")
         return returns
 
     def close(self) -> None:

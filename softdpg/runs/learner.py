@@ -8,16 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 from flax import serialization, traverse_util
 from gymnasium import Env
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
+from stable_baselines3.common.vec_env import VecEnv
 
 from softdpg import DDPG, SoftDDPG
 from softdpg.errors import UserError
+from softdpg.runs import files
 from softdpg.runs.config import RunConfig
-from softdpg.runs.directory import replace_file
+from softdpg.runs.weights import load_arrays
 
 
-def make_learner(config: RunConfig, env: Env, **buffer: Any) -> DDPG:
+def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> DDPG:
     """The algorithm of a resolved config on ``env``, untrained; ``buffer`` are SB3's replay buffer arguments."""
     arguments: dict[str, Any] = {
         "learning_rate": config.learning_rate,
@@ -48,7 +49,7 @@ def make_learner(config: RunConfig, env: Env, **buffer: Any) -> DDPG:
 def save_weights(model: DDPG, path: Path) -> None:
     """Write the weights of actor and critic as safetensors."""
     weights = {"actor": model.policy.actor_state.params, "critic": model.policy.qf_state.params}
-    replace_file(path, save(tree_to_arrays(weights)))
+    files.replace_file(path, save(tree_to_arrays(weights)))
 
 
 def load_learner(config: RunConfig, env: Env, path: Path) -> DDPG:
@@ -56,11 +57,13 @@ def load_learner(config: RunConfig, env: Env, path: Path) -> DDPG:
     model = make_learner(config, env, buffer_size=1)
     weights = {"actor": model.policy.actor_state.params, "critic": model.policy.qf_state.params}
     try:
-        weights = arrays_to_tree(weights, load(path.read_bytes()))
+        weights = arrays_to_tree(weights, load_arrays(files.read_bytes(path, files.ARRAYS)))
     except FileNotFoundError:
         raise UserError(f"no weights yet: {path} is written with the first checkpoint") from None
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(f"cannot load {path}: {error}") from None
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(weights)):
+        raise UserError(f"cannot load {path}: it has weights that are NaN or infinite; the training diverged")
     model.policy.actor_state = model.policy.actor_state.replace(params=weights["actor"])
     model.policy.qf_state = model.policy.qf_state.replace(params=weights["critic"])
     return model
@@ -81,6 +84,8 @@ def arrays_to_tree(template: Any, arrays: dict[str, np.ndarray]) -> Any:
     for name, leaf in leaves.items():
         if np.shape(leaf) != arrays[name].shape:
             raise ValueError(f"{name} has shape {arrays[name].shape}, this network {np.shape(leaf)}")
+        if arrays[name].dtype.kind != np.dtype(jnp.result_type(leaf)).kind:
+            raise ValueError(f"{name} has numbers of type {arrays[name].dtype}, this network {jnp.result_type(leaf)}")
         # A copy in JAX's own memory: the update donates its arguments.
         flat[name] = jnp.array(arrays[name], dtype=jnp.result_type(leaf), copy=True)
     return serialization.from_state_dict(template, traverse_util.unflatten_dict(flat, sep="/"))

@@ -1,11 +1,14 @@
 """``evaluations.csv``, and SB3's logger so that it can go on with an existing ``progress.csv``."""
 
-import csv
+import os
+import secrets
 from pathlib import Path
 
 import numpy as np
 from stable_baselines3.common.logger import CSVOutputFormat, Logger, TensorBoardOutputFormat
 from torch.utils.tensorboard import SummaryWriter
+
+from softdpg.runs import files
 
 
 class EvaluationLog:
@@ -17,22 +20,22 @@ class EvaluationLog:
     @staticmethod
     def create(path: Path, episodes: int) -> None:
         """Start an empty log for evaluations of K = ``episodes`` episodes."""
-        path.write_text(",".join(["step", "mean", "std", *(f"return_{i + 1}" for i in range(episodes))]) + "\n")
+        header = ",".join(["step", "mean", "std", *(f"return_{i + 1}" for i in range(episodes))]) + "\n"
+        files.replace_file(path, header.encode())
 
     def append(self, step: int, returns: np.ndarray) -> None:
         """Add the evaluation at ``step``; the standard deviation is that of the K episodes (divisor K)."""
         row = [repr(float(value)) for value in (returns.mean(), returns.std(), *returns)]
-        with self.path.open("a") as file:
-            file.write(",".join([str(step), *row]) + "\n")
+        files.append(self.path, (",".join([str(step), *row]) + "\n").encode())
 
 
 class _ContinuedCSV(CSVOutputFormat):
     """SB3's CSV output, which would empty the file, going on with the rows that are there."""
 
     def __init__(self, path: Path) -> None:
-        path.touch()
-        self.file = path.open("r+")
-        self.keys = next(csv.reader(self.file), [])
+        self.file = open(files.open_regular(path, os.O_RDWR), "r+", encoding="utf-8")  # noqa: SIM115 (SB3 closes it)
+        header = self.file.readline().rstrip("\n")
+        self.keys = header.split(",") if header else []
         self.file.seek(0, 2)
         self.separator = ","
         self.quotechar = '"'
@@ -42,7 +45,8 @@ class _ContinuedTensorBoard(TensorBoardOutputFormat):
     """SB3's TensorBoard output, hiding what earlier event files have from ``purge_step`` on."""
 
     def __init__(self, directory: Path, purge_step: int | None) -> None:
-        self.writer = SummaryWriter(log_dir=str(directory), purge_step=purge_step)
+        # With a name that cannot be foreseen, so that no link waits in its place.
+        self.writer = SummaryWriter(str(directory), purge_step=purge_step, filename_suffix=f".{secrets.token_hex(4)}")
         self._is_closed = False
 
 

@@ -1,91 +1,117 @@
 """One go at a training run: from its newest checkpoint, or from the beginning, to the end or the next interruption."""
 
-import errno
-import shutil
-import sys
+import io
+import os
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 
 from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from softdpg import DDPG
 from softdpg.algorithms.buffers import DiskReplayBuffer
-from softdpg.runs import checkpoint, snapshot
+from softdpg.errors import UserError
+from softdpg.runs import checkpoint, files, signals, snapshot
 from softdpg.runs.config import RunConfig
-from softdpg.runs.directory import RunDirectory
-from softdpg.runs.display import RunDisplay
+from softdpg.runs.directory import RESTART, RunDirectory
+from softdpg.runs.display import RunDisplay, say, say_error, warn
 from softdpg.runs.environments import SeededEpisodes
 from softdpg.runs.learner import make_learner, save_weights
 from softdpg.runs.logs import EvaluationLog, make_logger
-from softdpg.runs.signals import Signals
 from softdpg.runs.supervision import Interrupted, Supervisor
-from softdpg.runs.training import warn
 
 
 class Session:
-    """A claimed run directory at work."""
+    """A claimed run directory at work.
 
-    def __init__(self, config: RunConfig, directory: RunDirectory, env: SeededEpisodes, keep_buffer: bool) -> None:
-        self.config, self.directory, self.env, self.keep_buffer = config, directory, env, keep_buffer
+    :param extended: whether the run was finished and now goes on to more steps
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: RunDirectory,
+        envs: Sequence[SeededEpisodes],
+        *,
+        keep_buffer: bool = False,
+        extended: bool = False,
+    ) -> None:
+        self.config, self.directory, self.envs = config, directory, envs
+        self.keep_buffer, self.extended = keep_buffer, extended
+        self.supervisor: Supervisor | None = None
 
     def run(self) -> int:
         """Train to the end. Returns the exit code of the command."""
         config, directory = self.config, self.directory
         title = " ".join(filter(None, [config.env, config.algo, config.estimator, f"seed {config.seed}"]))
-        supervisor: Supervisor | None = None
         try:
             model = self._make_model()
             state = self._resume(model)
-            with RunDisplay(title, config.steps) as display, Signals() as signals:
-                supervisor = Supervisor(config, directory, self.env, display, signals, state)
+            with (
+                self._quiet_threads(),
+                RunDisplay(title, config.steps) as display,
+                signals.Signals(self._overdue) as received,
+            ):
+                self.supervisor = Supervisor(config, directory, self.envs, display, received, state)
                 if model.num_timesteps:
                     display.say(f"going on from the checkpoint at step {model.num_timesteps:,}")
                 model.set_logger(make_logger(directory.path, model.num_timesteps))
                 left = config.steps - model.num_timesteps
-                model.learn(left, callback=supervisor, log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
-            self._finish(model, supervisor)
+                model.learn(left, callback=self.supervisor, log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
+            self._finish(model, self.supervisor)
         except (Interrupted, KeyboardInterrupt) as interruption:
-            return self._stopped(supervisor, "interrupted", "interrupted", _exit_code(interruption))
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                self._record(supervisor, "failed", str(error))
-                raise
-            return self._stopped(supervisor, "failed", f"the disk is full ({directory.path})", 1)
-        except Exception as error:
-            self._record(supervisor, "failed", f"{type(error).__name__}: {error}")
+            code = interruption.exit_code if isinstance(interruption, Interrupted) else 130
+            return self._stopped("interrupted", "interrupted", code)
+        except UserError:
             raise
-        print(f"finished: {directory.path}  evaluation {directory.last_evaluation()}")
+        except OSError as error:
+            if files.is_full(error):
+                return self._stopped("failed", f"the disk is full ({directory.path})", 1)
+            return self._failed(error)
+        except (Exception, SystemExit) as error:  # of an environment, above all
+            return self._failed(error)
+        say(f"finished: {directory.path}  evaluation {directory.last_evaluation()}")
         return 0
 
     def _make_model(self) -> DDPG:
-        # Three times what may be added between two checkpoints: the older of the two that are kept stays usable.
-        limit = self.env.spec.max_episode_steps if self.env.spec is not None else None
-        slack = 3 * (self.config.checkpoint_every + (limit or self.config.checkpoint_every))
+        config = self.config
+        # Four times what is added between two checkpoints: the older of the two that are kept stays usable.
+        slack = 4 * (config.checkpoint_every // len(self.envs) + config.train_freq)
         return make_learner(
-            self.config,
-            Monitor(self.env),
+            config,
+            DummyVecEnv([partial(Monitor, env) for env in self.envs]),
             replay_buffer_class=DiskReplayBuffer,
-            replay_buffer_kwargs={"path": self.directory.replay_buffer, "slack": slack},
+            replay_buffer_kwargs={
+                "path": self.directory.replay_buffer,
+                "slack": max(slack, 4096),
+                "run": self.directory.read_config()["run"],
+            },
         )
 
     def _resume(self, model: DDPG) -> dict[str, float]:
-        """Restore the newest checkpoint that is whole; without one, start over. Returns the supervisor's state."""
-        assert isinstance(model.replay_buffer, DiskReplayBuffer)
-        found: checkpoint.Checkpoint | checkpoint.DamagedCheckpointError | None = None
+        """Restore the newest checkpoint that is whole, or begin. Returns the supervisor's state."""
+        damage = []
         for found in checkpoint.newest_first(self.directory.checkpoints):
             try:
                 if isinstance(found, checkpoint.DamagedCheckpointError):
                     raise found
-                same = snapshot.restore(model, self.env, found)
-            except (checkpoint.DamagedCheckpointError, ValueError, KeyError) as error:
+                state = {name: float(found.state["supervisor"][name]) for name in Supervisor.STATE}
+                same = snapshot.restore(model, self.envs, found, may_refill=self.extended)
+            except (checkpoint.DamagedCheckpointError, ValueError, KeyError, TypeError, OverflowError) as error:
+                damage.append(str(error))
                 warn(f"checkpoint not usable, falling back to what was before: {error}")
                 continue
             if not same:
                 warn(f"{self.config.env} does not start the same from the same seed; going on, but not bit for bit")
             for name, contents in found.files.items():
-                (self.directory.path / name).write_bytes(contents)
-            return dict(found.state["supervisor"])
-        if found is not None:
-            warn("no usable checkpoint is left; starting over")
-        shutil.rmtree(self.directory.checkpoints, ignore_errors=True)
+                files.replace_file(self.directory.path / name, contents)
+            return state
+        if damage:
+            raise UserError(f"{self.directory.path}: no usable checkpoint is left ({damage[0]}); {RESTART}")
+        assert isinstance(model.replay_buffer, DiskReplayBuffer)
         model.replay_buffer.reset()
         self.directory.progress.unlink(missing_ok=True)
         EvaluationLog.create(self.directory.evaluations, self.config.evaluation_episodes)
@@ -93,30 +119,55 @@ class Session:
 
     def _finish(self, model: DDPG, supervisor: Supervisor) -> None:
         save_weights(model, self.directory.model)
-        model.save(self.directory.model_zip)
+        # The model is to load anywhere: without the buffer's file.
+        model.replay_buffer_class, model.replay_buffer_kwargs = None, {}
+        saved = io.BytesIO()
+        model.save(saved)
+        files.replace_file(self.directory.model_zip, saved.getvalue(), durable=True)
         supervisor.write_status("finished")
         if not self.keep_buffer:  # only now: a run killed before it is finished needs the buffer
             self.directory.replay_buffer.unlink()
 
-    def _stopped(self, supervisor: Supervisor | None, state: str, reason: str, exit_code: int) -> int:
-        self._record(supervisor, state, reason)
-        saved = supervisor.last_checkpoint if supervisor else 0
+    def _stopped(self, state: str, reason: str, exit_code: int) -> int:
+        self._record(state, reason)
+        saved = self.supervisor.last_checkpoint if self.supervisor else 0
         where = f"the checkpoint at step {saved:,}" if saved else "the beginning (no checkpoint yet)"
-        print(
-            f"softdpg: {reason}; go on from {where} with:\n  {self.config.command(self.directory.path)}",
-            file=sys.stderr,
-        )
+        say_error(f"softdpg: {reason}; go on from {where} with:\n  {self.config.command(self.directory.path)}")
         return exit_code
 
-    def _record(self, supervisor: Supervisor | None, state: str, message: str) -> None:
+    def _failed(self, error: BaseException) -> int:
+        """One line for the terminal, the traceback for ``train.log``."""
+        self._log("".join(traceback.format_exception(error)))
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        message = " ".join(f"{kind}{error}".split())
+        step = self.supervisor.num_timesteps if self.supervisor else 0
+        return self._stopped("failed", f"error after step {step:,}: {message} (more in {self.directory.log})", 1)
+
+    def _overdue(self, number: int) -> None:
+        """End a run that does not come to the end of its step."""
+        self._stopped("interrupted", f"interrupted within a step that lasts longer than {signals.GRACE:g} s", 0)
+        os._exit(128 + number)
+
+    @contextmanager
+    def _quiet_threads(self) -> Iterator[None]:
+        """Tracebacks of threads, as of TensorBoard's when the disk is full, go to ``train.log``.
+
+        The exception itself comes up where the main thread next needs what the thread should have done.
+        """
+        previous = threading.excepthook
+        threading.excepthook = lambda args: self._log("".join(traceback.format_exception(args.exc_value)))
         try:
-            if supervisor is not None:
-                supervisor.write_status(state, message)
+            yield
+        finally:
+            threading.excepthook = previous
+
+    def _log(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # a full disk; the message goes to the terminal all the same
+            files.append(self.directory.log, text.encode(errors="backslashreplace"))
+
+    def _record(self, state: str, message: str) -> None:
+        with suppress(OSError):
+            if self.supervisor is not None:
+                self.supervisor.write_status(state, message)
             else:
                 self.directory.write_status(state, 0, self.config.steps, 0.0, message)
-        except OSError:  # a full disk; the message goes to the terminal all the same
-            pass
-
-
-def _exit_code(interruption: BaseException) -> int:
-    return interruption.exit_code if isinstance(interruption, Interrupted) else 130

@@ -1,12 +1,14 @@
 """The state of a run in memory, taken apart into arrays and JSON, and put together again.
 
-Taken between two steps, right after an episode's end. What it holds: networks, targets and optimisers; the JAX,
-NumPy and Python generators and that of the action space; SB3's counters. The buffer keeps its own contents on disk,
-so its count is enough; the environment is a function of the run's seed and the episode's number.
+Taken between two steps. What it holds: networks, targets and optimisers; the JAX, NumPy and Python generators and that
+of the action space; SB3's counters; of each unfinished episode its number and its actions. The buffer keeps its own
+contents on disk, so its count and checksums are enough. An environment is brought back by playing its episode again:
+its seed follows from the run's seed and the episode's number.
 """
 
 import random
 from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -21,9 +23,10 @@ from softdpg.runs.learner import arrays_to_tree, tree_to_arrays
 _COUNTERS = ("num_timesteps", "_episode_num", "_n_updates")
 
 
-def capture(model: DDPG, env: SeededEpisodes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def capture(model: DDPG, envs: Sequence[SeededEpisodes]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and JSON-ready state from which :func:`restore` brings back the run exactly."""
-    assert isinstance(model.replay_buffer, DiskReplayBuffer)
+    buffer = model.replay_buffer
+    assert isinstance(buffer, DiskReplayBuffer)
     assert model.ep_info_buffer is not None
     assert model.ep_success_buffer is not None
     numpy_state: Any = np.random.get_state(legacy=False)  # noqa: NPY002 (SB3 samples with it)
@@ -31,12 +34,16 @@ def capture(model: DDPG, env: SeededEpisodes) -> tuple[dict[str, np.ndarray], di
         **tree_to_arrays(_networks(model)),
         "random/jax": np.asarray(model.key),
         "random/numpy": numpy_state["state"]["key"],
-        "first_observation": np.asarray(model._last_obs),
+        "last_observation": np.ascontiguousarray(model._last_obs),
+        "buffer/checksums": buffer.checksums(),
+        **{f"episodes/{i}/actions": env.actions for i, env in enumerate(envs)},
     }
     state = {
         **{name: getattr(model, name) for name in _COUNTERS},
-        "episode": env.episode - 1,  # the environment has been reset for it already
-        "buffer_count": model.replay_buffer.count,
+        "learning_starts": model.learning_starts,
+        "episodes": [env.episode - 1 for env in envs],
+        "run": buffer.run,
+        "buffer_count": buffer.count,
         "ep_info_buffer": [{key: float(value) for key, value in info.items()} for info in model.ep_info_buffer],
         "ep_success_buffer": [float(success) for success in model.ep_success_buffer],
         "random": {
@@ -48,34 +55,107 @@ def capture(model: DDPG, env: SeededEpisodes) -> tuple[dict[str, np.ndarray], di
     return arrays, state
 
 
-def restore(model: DDPG, env: SeededEpisodes, checkpoint: Checkpoint) -> bool:
-    """Put a fresh model, buffer and environment into the state of a checkpoint.
+def restore(model: DDPG, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, *, may_refill: bool = False) -> bool:
+    """Put a fresh model, buffer and environments into the state of a checkpoint.
 
-    Returns whether the environment gave the same first observation again; if not, it holds state that a reset with a
-    seed does not set, and the run will go on well but not bit for bit. ``ValueError`` if the checkpoint does not fit.
+    Returns whether the environments came to the same observations again; if not, they hold state that a reset with a
+    seed does not set, and the run will go on well but not bit for bit. ``ValueError`` (or ``KeyError``, ``TypeError``)
+    if the checkpoint does not fit; the model is then as it was.
+
+    :param may_refill: whether a buffer that is gone may be filled anew, with random steps, before learning goes on
     """
-    assert isinstance(model.replay_buffer, DiskReplayBuffer)
+    buffer = model.replay_buffer
+    assert isinstance(buffer, DiskReplayBuffer)
     arrays, state = dict(checkpoint.arrays), checkpoint.state
-    model.replay_buffer.rewind(state["buffer_count"])
-    key, numpy_key = arrays.pop("random/jax"), arrays.pop("random/numpy")
-    first_observation = arrays.pop("first_observation")
+    if state.get("run", buffer.run) != buffer.run:
+        raise ValueError("the checkpoint is that of another run")
+
+    # First everything that may fail, then everything that changes the model.
+    counters = {name: _count(state[name]) for name in _COUNTERS}
+    if counters["num_timesteps"] != checkpoint.step:
+        raise ValueError(f"the checkpoint of step {checkpoint.step} is of step {counters['num_timesteps']}")
+    generators = _generators(model, arrays.pop("random/jax"), arrays.pop("random/numpy"), state["random"])
+    ep_infos = [{str(key): float(value) for key, value in info.items()} for info in state["ep_info_buffer"]]
+    ep_successes = [float(success) for success in state["ep_success_buffer"]]
+    episodes, actions, last_observation = _episodes(envs, arrays, state)
+    checksums = arrays.pop("buffer/checksums", None)  # 0.1.0 had none
     networks = arrays_to_tree(_networks(model), arrays)
+    count, learning_starts = _count(state["buffer_count"]), _count(state.get("learning_starts", model.learning_starts))
+    if may_refill and not buffer.holds(count):
+        buffer.reset()
+        learning_starts = model.learning_starts + checkpoint.step
+    else:
+        buffer.rewind(count, checksums)
+
     model.policy.actor_state, model.policy.qf_state = networks["actor"], networks["critic"]
-    model.key = jnp.array(key, copy=True)
-    for name in _COUNTERS:
-        setattr(model, name, state[name])
-    model.ep_info_buffer = deque(state["ep_info_buffer"], maxlen=model._stats_window_size)
-    model.ep_success_buffer = deque(state["ep_success_buffer"], maxlen=model._stats_window_size)
-    assert model.env is not None
-    env.episode = state["episode"]
-    model._last_obs = model.env.reset()
-    position, has_gauss, gauss = state["random"]["numpy"]
-    np.random.set_state(("MT19937", numpy_key, position, has_gauss, gauss))  # noqa: NPY002
-    version, internal, gauss_next = state["random"]["python"]
-    random.setstate((version, tuple(internal), gauss_next))
-    model.action_space.np_random.bit_generator.state = state["random"]["action_space"]
-    return np.array_equal(np.asarray(model._last_obs), first_observation)
+    for name, value in counters.items():
+        setattr(model, name, value)
+    model.learning_starts = learning_starts
+    model.ep_info_buffer = deque(ep_infos, maxlen=model._stats_window_size)
+    model.ep_success_buffer = deque(ep_successes, maxlen=model._stats_window_size)
+    model._last_obs = _replay(model, envs, episodes, actions)
+    model.key, numpy_state, python_state, action_space_state = generators
+    np.random.set_state(numpy_state)  # noqa: NPY002
+    random.setstate(python_state)
+    model.action_space.np_random.bit_generator.state = action_space_state
+    return np.array_equal(np.asarray(model._last_obs), last_observation)
+
+
+def _generators(model: DDPG, jax_key: np.ndarray, numpy_key: np.ndarray, state: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The states of the generators, each tried out on a generator of its own."""
+    if (jax_key.shape, jax_key.dtype) != (model.key.shape, model.key.dtype):
+        raise ValueError("random/jax is not a key")
+    position, has_gauss, gauss = state["numpy"]
+    numpy_state = ("MT19937", numpy_key, position, has_gauss, gauss)
+    np.random.RandomState().set_state(numpy_state)
+    version, internal, gauss_next = state["python"]
+    python_state = (version, tuple(internal), gauss_next)
+    random.Random().setstate(python_state)
+    type(model.action_space.np_random.bit_generator)().state = state["action_space"]
+    return jnp.array(jax_key, copy=True), numpy_state, python_state, state["action_space"]
+
+
+def _episodes(
+    envs: Sequence[SeededEpisodes], arrays: dict[str, np.ndarray], state: Mapping[str, Any]
+) -> tuple[list[int], list[np.ndarray], np.ndarray]:
+    """Number and actions ``(steps, m)`` of each environment's episode, and the observations that they led to."""
+    if "episode" in state:  # 0.1.0 made checkpoints between episodes only
+        return [_count(state["episode"])], [envs[0].actions[:0]], arrays.pop("first_observation")
+    numbers = [_count(number) for number in state["episodes"]]
+    if len(numbers) != len(envs):
+        raise ValueError(f"the checkpoint has {len(numbers)} environments, the run {len(envs)}")
+    actions = [arrays.pop(f"episodes/{i}/actions") for i in range(len(envs))]
+    for taken, env in zip(actions, envs, strict=True):
+        if taken.shape[1:] != env.action_space.shape or not np.isfinite(taken).all():
+            raise ValueError(f"actions of shape {taken.shape[1:]}, not finite ones of {env.action_space.shape}")
+    return numbers, actions, arrays.pop("last_observation")
+
+
+def _replay(
+    model: DDPG, envs: Sequence[SeededEpisodes], episodes: Sequence[int], actions: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Play the unfinished episodes up to where they were; their observations ``(n_envs, d)``."""
+    vec_env: Any = model.env
+    for env, number in zip(envs, episodes, strict=True):
+        env.episode = number
+    observations = vec_env.reset()
+    # Past the vector of environments, which would step them all, but through SB3's Monitor, which counts.
+    for i, taken in enumerate(actions):
+        for action in taken:
+            observation, _, terminated, truncated, _ = vec_env.envs[i].step(action)
+            if terminated or truncated:  # another episode than it was: begin the next
+                observation, _ = vec_env.envs[i].reset()
+                observations[i] = observation
+                break
+            observations[i] = observation
+    return observations
 
 
 def _networks(model: DDPG) -> dict[str, Any]:
     return {"actor": model.policy.actor_state, "critic": model.policy.qf_state}
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"not a count: {str(value)[:50]}")
+    return value

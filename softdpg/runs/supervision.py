@@ -1,23 +1,23 @@
 """What happens between the steps of a run: evaluations, log lines, checkpoints, status, and the way out."""
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from softdpg.runs import checkpoint, snapshot
+from softdpg.runs import checkpoint, files, snapshot
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.runs.display import RunDisplay
 from softdpg.runs.environments import EVALUATION, SeededEpisodes, episode_seed
-from softdpg.runs.evaluation import Evaluator
+from softdpg.runs.evaluation import DivergedError, Evaluator
 from softdpg.runs.learner import save_weights
 from softdpg.runs.logs import EvaluationLog
 from softdpg.runs.signals import Signals
 
 LOG_EVERY = 1_000  # steps
 STATUS_EVERY = 1.0  # seconds
-GRACE = 25.0  # seconds that an interrupted run may take to reach an episode's end; schedulers kill after 30
 
 
 class Interrupted(Exception):  # noqa: N818 (not an error)
@@ -30,29 +30,30 @@ class Interrupted(Exception):  # noqa: N818 (not an error)
 
 class Supervisor(BaseCallback):
     """Does its work between two steps, when the state of the run is consistent: after the update of step ``n`` and
-    before step ``n + 1``. Checkpoints need the last step to have ended an episode as well.
+    before step ``n + 1``.
 
     :param state: what :meth:`_checkpoint` stored under ``supervisor``, or empty for a new run
     """
+
+    STATE = ("step", "next_checkpoint", "seconds")
 
     def __init__(
         self,
         config: RunConfig,
         directory: RunDirectory,
-        env: SeededEpisodes,
+        envs: Sequence[SeededEpisodes],
         display: RunDisplay,
         signals: Signals,
-        state: dict[str, Any],
+        state: Mapping[str, float],
     ) -> None:
         super().__init__()
-        self.config, self.directory, self.env, self.display, self.signals = config, directory, env, display, signals
+        self.config, self.directory, self.envs, self.display, self.signals = config, directory, envs, display, signals
         self.evaluator = Evaluator(config.env, config.evaluation_episodes)
         self.evaluations = EvaluationLog(directory.evaluations)
         self.last_checkpoint = int(state.get("step", 0))
         self.next_checkpoint = int(state.get("next_checkpoint", config.checkpoint_every))
         self.seconds_before = float(state.get("seconds", 0.0))
         self.done_until = self.last_checkpoint  # the last step whose work between steps is done
-        self.announced_end = False
         self.started = time.monotonic()
         self.next_status = 0.0
 
@@ -60,6 +61,11 @@ class Supervisor(BaseCallback):
     def seconds(self) -> float:
         """Wall time of the run so far, over all its parts."""
         return self.seconds_before + time.monotonic() - self.started
+
+    def _on_training_start(self) -> None:
+        model: Any = self.model
+        if model.num_timesteps and not model.replay_buffer.count:  # of a run whose buffer is gone: the one checkpoint
+            self._checkpoint(model.num_timesteps)  # that a kill can go back to from now on
 
     def _on_step(self) -> bool:
         if time.monotonic() >= self.next_status:
@@ -85,20 +91,10 @@ class Supervisor(BaseCallback):
             if last or self._passed(step, self.config.evaluate_every):
                 self._evaluate(step)
             self.done_until = step
-            if self.locals["dones"][0] and (step >= self.next_checkpoint or self.signals.received is not None):
+            if last or step >= self.next_checkpoint or self.signals.received is not None:
                 self._checkpoint(step)
-        if self.signals.received is not None:
-            self._end_soon(step, self.signals.received)
-
-    def _end_soon(self, step: int, signal_number: int) -> None:
-        """End if the last checkpoint is of this very step, or if the episode takes too long."""
-        if self.last_checkpoint == step or time.monotonic() > self.signals.since + GRACE:
-            raise Interrupted(signal_number)
-        if not self.announced_end:
-            self.announced_end = True
-            self.display.say(
-                f"ending with a checkpoint after this episode, or in {GRACE:.0f} s; once more to quit at once"
-            )
+        if self.signals.received is not None and step < self.config.steps:
+            raise Interrupted(self.signals.received)
 
     def _passed(self, step: int, every: int) -> bool:
         """Whether a multiple of ``every`` lies in the steps since the last time; an update may follow several."""
@@ -106,7 +102,10 @@ class Supervisor(BaseCallback):
 
     def _evaluate(self, step: int) -> None:
         seeds = [episode_seed(self.config.seed, EVALUATION, step, i) for i in range(self.config.evaluation_episodes)]
-        returns = self.evaluator.returns(self.model, seeds)
+        try:
+            returns = self.evaluator.returns(self.model, seeds)
+        except DivergedError as error:
+            raise ValueError(f"{error}, at update {self.model._n_updates:,}") from None
         self.evaluations.append(step, returns)
         self.display.evaluated(step, returns.mean(), returns.std())
 
@@ -115,11 +114,10 @@ class Supervisor(BaseCallback):
             self.next_checkpoint += self.config.checkpoint_every
         model: Any = self.model
         model.replay_buffer.flush()
-        arrays, state = snapshot.capture(model, self.env)
+        arrays, state = snapshot.capture(model, self.envs)
         state["supervisor"] = {"step": step, "next_checkpoint": self.next_checkpoint, "seconds": self.seconds}
-        outputs = (self.directory.evaluations, self.directory.progress)
-        files = {path.name: path.read_bytes() for path in outputs if path.exists()}
-        checkpoint.write(self.directory.checkpoints, checkpoint.Checkpoint(step, arrays, state, files))
+        outputs = {name: files.read_bytes(self.directory.path / name, files.TABLE) for name in checkpoint.OUTPUTS}
+        checkpoint.write(self.directory.checkpoints, checkpoint.Checkpoint(step, arrays, state, outputs))
         save_weights(model, self.directory.model)
         self.last_checkpoint = step
 

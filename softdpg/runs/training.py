@@ -1,31 +1,41 @@
 """``softdpg train``: one run that can be killed at any moment and goes on exactly where its last checkpoint was."""
 
-import sys
 from pathlib import Path
 
+from softdpg.runs import files
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
+from softdpg.runs.display import say, say_error, warn
 from softdpg.runs.environments import SeededEpisodes, make_env
 from softdpg.runs.provenance import provenance
 
 
-def train(config: RunConfig, out: Path, *, keep_buffer: bool = False) -> int:
-    """Train in the run directory ``out``, or go on with what is there. Returns the exit code of the command."""
+def train(config: RunConfig, out: Path, *, keep_buffer: bool = False, restart: bool = False) -> int:
+    """Train in the run directory ``out``, or go on with what is there. Returns the exit code of the command.
+
+    :param keep_buffer: keep the replay buffer's file after the run is finished
+    :param restart: start over; what is there is set aside
+    """
     config = config.resolved()
     directory = RunDirectory(out)
-    env = SeededEpisodes(make_env(config.env), config.seed)  # before anything is written: there may be no such thing
-    with directory.claimed(config, provenance()) as changes:
-        if directory.read_status().get("state") == "finished":
-            print(f"already finished: {directory.path}")
-            return 0
-        for change in changes:
-            warn(f"this run was started elsewhere, so its results may differ in the last digits ({change})")
-        # Only now, so that bad input is reported without waiting for JAX.
-        from softdpg.runs.session import Session
+    envs = [SeededEpisodes(make_env(config.env), config.seed)]  # before anything is written: there may be no such thing
+    try:
+        with directory.claimed(config, provenance()) as changes:
+            if restart:
+                directory.set_aside()
+            status = directory.check_resumable(config)
+            if status.get("state") == "finished" and status["steps"] >= config.steps:
+                say(f"already finished: {directory.path}")
+                return 0
+            for change in changes:
+                warn(f"this run was started elsewhere, so its results may differ in the last digits ({change})")
+            # Only now, so that bad input is reported without waiting for JAX.
+            from softdpg.runs.session import Session
 
-        return Session(config, directory, env, keep_buffer).run()
-
-
-def warn(message: str) -> None:
-    """Print a warning."""
-    print(f"softdpg: warning: {message}", file=sys.stderr)
+            extended = status.get("state") == "finished"
+            return Session(config, directory, envs, keep_buffer=keep_buffer, extended=extended).run()
+    except OSError as error:
+        if not files.is_full(error):
+            raise
+        say_error(f"softdpg: the disk is full ({directory.path})")
+        return 1
