@@ -31,10 +31,11 @@ def read_bytes(path: Path, limit: int) -> bytes:
         raise
     except OSError as error:
         raise FileError(f"{path.name} {_what_is_wrong(path, error)}") from None
+    about = os.fstat(fd)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(fd)
+        raise FileError(f"{path.name} is not a regular file")
     with open(fd, "rb") as file:
-        about = os.fstat(fd)
-        if not stat.S_ISREG(about.st_mode):
-            raise FileError(f"{path.name} is not a regular file")
         if about.st_size > limit:
             raise FileError(f"{path.name} has {about.st_size:,} bytes, more than {limit:,}")
         try:

@@ -1,5 +1,6 @@
 """Record buffers give SB3's samples; the one on disk comes back exactly after a rewind, and fails cleanly."""
 
+import json
 import os
 import pickle
 import subprocess
@@ -183,3 +184,87 @@ def test_a_full_disk_is_an_error_and_not_a_bus_error(small_tmpfs):
     with pytest.raises(OSError, match="No space left on device"):
         buffer.add(*transition(0, obs_shape=(400,)))
     assert buffer.size() == 0
+
+
+def test_a_short_slack_keeps_the_checkpoints_of_a_full_buffer(tmp_path):
+    """Reserving ahead must not take more than the slack allows: 5/8 of it may be added after a checkpoint."""
+    buffer = DiskReplayBuffer(50, *spaces_of(), path=tmp_path / "replay.bin", slack=400)
+    for t in range(2000):
+        buffer.add(*transition(t))
+        if t >= 249:
+            assert buffer.holds(t + 1 - 250), t
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+@pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 300, 730, 1234])
+def test_checksums_find_any_changed_byte_of_the_window_and_no_other(tmp_path, count, n_envs):
+    def buffer():
+        return DiskReplayBuffer(100 * n_envs, *spaces_of(), n_envs=n_envs, path=tmp_path / "replay.bin", slack=400)
+
+    first = buffer()
+    for t in range(count):
+        first.add(*transition(t, n_envs))
+    sums = first.checksums()
+    assert len(sums) <= 2 + 100 // first._block
+    for t in range(count, count + 200):
+        first.add(*transition(t, n_envs))
+    again = buffer()
+    again.rewind(count, sums)
+    np.testing.assert_array_equal(again.checksums(), sums)
+
+    rng = np.random.default_rng(count)
+    oldest = max(count - 100, 0)
+    header = (tmp_path / "replay.bin").stat().st_size - again.slots * again._record_bytes
+    for t in {oldest, count - 1, *rng.integers(oldest, max(count, 1), 5)} if count else ():
+        offset = header + int(t) % again.slots * again._record_bytes + int(rng.integers(again._record_bytes))
+        with (tmp_path / "replay.bin").open("r+b") as file:
+            for _ in range(2):
+                file.seek(offset)
+                byte = file.read(1)[0]
+                file.seek(offset)
+                file.write(bytes([byte ^ 4]))
+                file.flush()
+                if _ == 0:
+                    with pytest.raises(ValueError, match="does not hold the transitions that were written to it"):
+                        buffer().rewind(count, sums)
+    outside = header + (count + 5) % again.slots * again._record_bytes  # a record that the checkpoint does not have
+    with (tmp_path / "replay.bin").open("r+b") as file:
+        file.seek(outside)
+        file.write(b"changed!")
+    buffer().rewind(count, sums)
+
+
+def test_the_buffer_of_another_run_is_refused(tmp_path):
+    DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "replay.bin", run="a").close()
+    with pytest.raises(ValueError, match="is the replay buffer of another run"):
+        DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "replay.bin", run="b")
+    DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "replay.bin", run="a").close()
+
+
+def test_a_link_or_a_pipe_in_the_place_of_the_file_is_refused(tmp_path):
+    DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "other.bin").close()
+    before = (tmp_path / "other.bin").read_bytes()
+    (tmp_path / "link.bin").symlink_to(tmp_path / "other.bin")
+    (tmp_path / "dangling.bin").symlink_to(tmp_path / "nothing")
+    os.mkfifo(tmp_path / "pipe.bin")
+    for name in ("link.bin", "dangling.bin", "pipe.bin"):
+        with pytest.raises((OSError, ValueError), match=r"symbolic links|not a replay buffer"):
+            DiskReplayBuffer(10, *spaces_of(), path=tmp_path / name)
+    (tmp_path / "new.bin.tmp").symlink_to(tmp_path / "other.bin")
+    DiskReplayBuffer(10, *spaces_of(), path=tmp_path / "new.bin").close()
+    assert (tmp_path / "other.bin").read_bytes() == before
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_files_of_0_1_0_are_still_read(tmp_path):
+    """They have no run and no checksums, and the slack of their day."""
+    path = tmp_path / "replay.bin"
+    layout = {"format": "softdpg replay buffer 1", "byteorder": "little", "slots": 24, "n_envs": 1}
+    header = json.dumps(layout | {"obs_dim": 3, "action_dim": 2}).encode().ljust(4088)
+    records = np.arange(24 * 11, dtype="<f4").tobytes()
+    path.write_bytes(header + (20).to_bytes(8, "little") + records)
+    buffer = DiskReplayBuffer(16, *spaces_of(), path=path, slack=4000, run="a")
+    assert buffer.slots == 24
+    buffer.rewind(20)
+    assert buffer.size() == 16
+    np.testing.assert_array_equal(buffer.observations[5, 0], [55, 56, 57])

@@ -1,6 +1,8 @@
 """Checkpoints are whole or not used; damage to any file of the newest falls back to the one before."""
 
 import errno
+import hashlib
+import json
 import os
 import subprocess
 
@@ -97,3 +99,70 @@ def test_what_a_kill_in_the_middle_leaves_is_ignored(tmp_path):
 
 def test_no_checkpoints(tmp_path):
     assert list(newest_first(tmp_path / "none")) == []
+
+
+def sums_of(directory):
+    return directory / "000000000100" / "SHA256SUMS"
+
+
+def test_names_that_no_checkpoint_has_are_not_read(tmp_path):
+    """A line ``../../.bashrc`` would else make a resumed run write that file."""
+    write(tmp_path / "checkpoints", example(100))
+    (tmp_path / "outside").write_bytes(b"harm")
+    sums = sums_of(tmp_path / "checkpoints")
+    for name in ("../../outside", "model.zip", str(tmp_path / "outside"), ""):
+        line = f"{hashlib.sha256(b'harm').hexdigest()}  {name}\n"
+        whole = sums.read_text()
+        sums.write_text(whole + line)
+        with pytest.raises(DamagedCheckpointError, match="names a file that no checkpoint has"):
+            read(sums.parent)
+        sums.write_text(whole)
+    assert_equal(read(sums.parent), example(100))
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2])
+def test_a_truncated_list_of_sums_is_damage(tmp_path, lines):
+    write(tmp_path, example(100))
+    whole = sums_of(tmp_path).read_text().splitlines(keepends=True)
+    assert len(whole) == 3
+    sums_of(tmp_path).write_text("".join(whole[:lines]))
+    with pytest.raises(DamagedCheckpointError):
+        read(tmp_path / "000000000100")
+
+
+def test_links_and_pipes_in_a_checkpoint_are_damage(tmp_path):
+    write(tmp_path / "other", example(100))
+    for name in FILES:
+        write(tmp_path / "run", example(100))
+        path = tmp_path / "run" / "000000000100" / name
+        path.unlink()
+        path.symlink_to(tmp_path / "other" / "000000000100" / name)
+        with pytest.raises(DamagedCheckpointError, match="is a link"):
+            read(path.parent)
+        path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(DamagedCheckpointError, match="not a regular file"):
+            read(path.parent)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "000000000100").symlink_to(tmp_path / "other" / "000000000100")
+    assert list(newest_first(tmp_path / "linked")) == []
+    (tmp_path / "all").symlink_to(tmp_path / "other")
+    assert list(newest_first(tmp_path / "all")) == []
+    with pytest.raises(ValueError, match="all is a link"):
+        write(tmp_path / "all", example(200))
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["000000000100"]
+
+
+@pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3"])
+def test_arrays_of_types_that_numpy_has_not_are_damage(tmp_path, dtype):
+    size = 2 if dtype == "BF16" else 1
+    header = json.dumps({"a": {"dtype": dtype, "shape": [1], "data_offsets": [0, size]}}).encode()
+    contents = len(header).to_bytes(8, "little") + header + bytes(size)
+    write(tmp_path, example(100))
+    path = tmp_path / "000000000100"
+    before = hashlib.sha256((path / "arrays.safetensors").read_bytes()).hexdigest()
+    (path / "arrays.safetensors").write_bytes(contents)
+    sums = sums_of(tmp_path).read_text().replace(before, hashlib.sha256(contents).hexdigest())
+    sums_of(tmp_path).write_text(sums)
+    with pytest.raises(DamagedCheckpointError, match=f"numbers of type {dtype} are not supported"):
+        read(path)

@@ -1,0 +1,87 @@
+"""Files that may come from a stranger: links, pipes, devices, sizes, and JSON that is none of ours."""
+
+import json
+import os
+
+import pytest
+
+from softdpg.runs import files
+from softdpg.runs.files import FileError
+
+
+def test_reads_regular_files_within_the_limit(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert files.read_bytes(path, 5) == b"12345"
+    with pytest.raises(FileError, match="file has 5 bytes, more than 4"):
+        files.read_bytes(path, 4)
+    with pytest.raises(FileNotFoundError):
+        files.read_bytes(tmp_path / "none", 5)
+
+
+def test_pipes_devices_links_and_directories_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    for name, message in (("pipe", "is not a regular file"), ("link", "is a link"), (".", "is not a regular file")):
+        with pytest.raises(FileError, match=message):
+            files.read_bytes(tmp_path / name, 100)
+    for device in ("/dev/zero", "/dev/null"):
+        with pytest.raises(FileError, match="is not a regular file"):
+            files.read_bytes(files.Path(device), 100)
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b"", "not valid JSON"),
+        (b"{", "not valid JSON"),
+        (b"5", "not a JSON object"),
+        (b"[1]", "not a JSON object"),
+        (b"\xff{}", "not Unicode"),
+        (b"[" * 100_000, "nested too deep"),
+        (b'{"a":' * 100_000, "nested too deep"),
+        (b'{"a": Infinity}', "Infinity is not a finite number"),
+        (b'{"a": [NaN]}', "NaN is not a finite number"),
+        (b'{"a": 1e999}', "1e999 is not a finite number"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not valid JSON"),
+        (b'{"a": "\\ud800"}', "text that is not Unicode"),
+        (b'{"\\udfff": 1}', "text that is not Unicode"),
+    ],
+)
+def test_json_of_a_stranger(tmp_path, contents, message):
+    path = tmp_path / "status.json"
+    path.write_bytes(contents)
+    with pytest.raises(FileError, match=rf"status.json.*{message}"):
+        files.read_json(path)
+
+
+def test_nothing_is_written_through_a_link(tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("status.json", "status.json.tmp", "evaluations.csv"):
+        (run / name).symlink_to(precious)
+    files.write_json(run / "status.json", {"a": 1})
+    assert json.loads((run / "status.json").read_text()) == {"a": 1}
+    assert not (run / "status.json").is_symlink()
+    assert not (run / "status.json.tmp").is_symlink()
+    with pytest.raises(OSError, match="symbolic links"):
+        files.append(run / "evaluations.csv", b"row")
+    (run / "checkpoints").symlink_to(tmp_path)
+    with pytest.raises(FileError, match="checkpoints is a link"):
+        files.make_directory(run / "checkpoints")
+    os.mkfifo(run / "progress.csv")
+    with pytest.raises((OSError, FileError)):
+        files.append(run / "progress.csv", b"row")
+    assert precious.read_text() == "mine"
+
+
+def test_a_write_that_fails_leaves_the_old_contents_and_nothing_aside(tmp_path):
+    path = tmp_path / "status.json"
+    files.write_json(path, {"a": 1})
+    os.mkdir(tmp_path / "status.json.tmp")
+    with pytest.raises(OSError):  # noqa: PT011 (of one kind or another, by system)
+        files.write_json(path, {"a": 2})
+    os.rmdir(tmp_path / "status.json.tmp")
+    assert files.read_json(path) == {"a": 1}
