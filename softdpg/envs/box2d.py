@@ -33,6 +33,14 @@ class BipedalWalkerDiscrete(DiscreteReward[BipedalWalkerRule]):
 
     x is the hull's distance from where the episode began.
 
+    **Observation** ``Box(low, high, (24,), float32)``: angle (within pi) and angular velocity of the hull, its velocity
+    in x and y (within 5), for each leg the angles (pi) and speeds (5) of its two joints and its ground contact (0 to
+    5), ten lidar ranges (within 1).
+
+    **Action** ``Box(-1, 1, (4,), float32)``: torques of hips and knees.
+
+    **Starting state**: standing at the left end of random, slightly uneven terrain, with a random push on the hull.
+
     **Reward**: the sum of
 
     | where | reward |
@@ -43,9 +51,15 @@ class BipedalWalkerDiscrete(DiscreteReward[BipedalWalkerRule]):
     A fall is what the base environment punishes: the hull touches the ground, or leaves the terrain on the left.
     Reaching the right end of the terrain also terminates, and is no fall.
 
+    **Episode end**: terminated by a fall or at the right end of the terrain; truncated after 1,600 steps.
+
     **Memory**: the milestones passed. **Ceiling**: 33.
 
-    Arguments: those of ``BipedalWalkerRule`` and of ``BipedalWalker-v3``, ``observe_progress``.
+    **Arguments**: those of ``BipedalWalkerRule``, ``thresholds=(0.5, 1, 5, 10)``, ``rewards=(1, 2, 10, 20)``,
+    ``failure_reward=-10``; those of ``BipedalWalker-v3``; ``observe_progress=False``.
+
+    **Version history**: v0, 0.1.0; since 0.2.0 every episode has a Box2D world of its own, so that the same seed and
+    actions give the same bits whatever was played before.
     """
 
     base_id = "BipedalWalker-v3"
@@ -80,6 +94,15 @@ class LunarLanderDiscrete(DiscreteReward[LunarLanderRule]):
 
     x and y are relative to the pad and scaled as the observation shows them; so are the leg contacts.
 
+    **Observation**
+    ``Box([-2.5, -2.5, -10, -10, -6.2831855, -10, 0, 0], [2.5, 2.5, 10, 10, 6.2831855, 10, 1, 1], (8,), float32)``: x,
+    y, their velocities, angle, angular velocity, contact of the left and of the right leg.
+
+    **Action** ``Box(-1, 1, (2,), float32)``: throttle of the main engine (off below 0), and of the side engines (off
+    within 0.5).
+
+    **Starting state**: at the top in the middle, with a random push, above random terrain with a flat pad.
+
     **Reward**: the sum of
 
     | where | reward |
@@ -92,9 +115,16 @@ class LunarLanderDiscrete(DiscreteReward[LunarLanderRule]):
     Termination with both legs down outside the zone is worth nothing; inside it, it is a landing, even where the base
     environment counts a crash because the body touched the ground.
 
+    **Episode end**: terminated when the body touches the ground, \\|x\\| >= 1, or the lander has come to rest;
+    truncated after 1,000 steps.
+
     **Memory**: which of the first two rows were paid. **Ceiling**: 115.
 
-    Arguments: those of ``LunarLanderRule`` and of ``LunarLanderContinuous-v3``, ``observe_progress``.
+    **Arguments**: those of ``LunarLanderRule``, ``zone=0.2``, ``approach_reward=5``, ``hover_height=0.3``,
+    ``hover_reward=10``, ``success_reward=100``, ``crash_reward=-50``; those of ``LunarLanderContinuous-v3``;
+    ``observe_progress=False``.
+
+    **Version history**: v0, 0.1.0.
     """
 
     base_id = "LunarLanderContinuous-v3"

@@ -14,6 +14,12 @@ class PendulumDiscrete(DiscreteReward[PendulumRule]):
 
     theta is the angle from upright, wrapped to [-pi, pi], theta_dot the angular velocity, both after the step.
 
+    **Observation** ``Box([-1, -1, -8], [1, 1, 8], (3,), float32)``: cos(theta), sin(theta), theta_dot.
+
+    **Action** ``Box(-2, 2, (1,), float32)``: torque.
+
+    **Starting state**: theta uniform in [-pi, pi], theta_dot in [-1, 1].
+
     **Reward**: the sum of
 
     | where | reward |
@@ -26,6 +32,8 @@ class PendulumDiscrete(DiscreteReward[PendulumRule]):
     | \\|theta\\| < 0.25 and 0.5 <= \\|theta_dot\\| < 1.0 | 2 |
     | \\|theta\\| < 0.15 and \\|theta_dot\\| < 0.7 for 10, 30, 60 steps in a row | 20, 40, 80 |
 
+    **Episode end**: never terminated; truncated after 200 steps.
+
     **Memory**: the length of the streak of the last row; each time a streak reaches one of the lengths, its bonus is
     paid (``repeat_hold_rewards=False``: once an episode).
 
@@ -33,7 +41,12 @@ class PendulumDiscrete(DiscreteReward[PendulumRule]):
     As bonuses repeat, breaking the hold for one step and starting anew can earn more; the bound over all trajectories
     is 2,834.
 
-    Arguments: those of ``PendulumRule`` and of ``Pendulum-v1``, ``observe_progress``.
+    **Arguments**: those of ``PendulumRule``, ``angle_bounds=(0.1, 0.25, 0.5, 1)``, ``angle_rewards=(8, 4, 2, 0.5, 0)``,
+    ``near_angle=0.25``, ``speed_bounds=(0.5, 1)``, ``speed_rewards=(4, 2, 0)``, ``hold_angle=0.15``,
+    ``hold_speed=0.7``, ``hold_steps=(10, 30, 60)``, ``hold_rewards=(20, 40, 80)``, ``repeat_hold_rewards=True``; those
+    of ``Pendulum-v1``; ``observe_progress=False``.
+
+    **Version history**: v0, 0.1.0.
     """
 
     base_id = "Pendulum-v1"
@@ -54,6 +67,12 @@ class PendulumDiscrete(DiscreteReward[PendulumRule]):
 class MountainCarDiscrete(DiscreteReward[MountainCarRule]):
     """``softdpg/MountainCarDiscrete-v0``: ``MountainCarContinuous-v0``, rewarded for three stages on the way to 0.5.
 
+    **Observation** ``Box([-1.2, -0.07], [0.6, 0.07], (2,), float32)``: position and velocity of the car.
+
+    **Action** ``Box(-1, 1, (1,), float32)``: force on the car.
+
+    **Starting state**: position uniform in [-0.6, -0.4], velocity 0.
+
     **Reward**: the sum of
 
     | where | reward |
@@ -66,9 +85,15 @@ class MountainCarDiscrete(DiscreteReward[MountainCarRule]):
     The base environment stops at 0.45; its goal is moved to ``goal_position``. With the base's argument
     ``goal_velocity`` above its default 0 the car has to arrive that fast to end the episode and to be paid.
 
+    **Episode end**: terminated at the goal; truncated after 999 steps.
+
     **Memory**: which of the two middle rows were paid. **Ceiling**: 130 less the step costs.
 
-    Arguments: those of ``MountainCarRule`` and of ``MountainCarContinuous-v0``, ``observe_progress``.
+    **Arguments**: those of ``MountainCarRule``, ``backward_position=-0.7``, ``backward_reward=10``,
+    ``forward_position=-0.1``, ``forward_reward=20``, ``goal_position=0.5``, ``goal_reward=100``, ``step_reward=-0.01``;
+    those of ``MountainCarContinuous-v0``; ``observe_progress=False``.
+
+    **Version history**: v0, 0.1.0.
     """
 
     base_id = "MountainCarContinuous-v0"

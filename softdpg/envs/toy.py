@@ -13,7 +13,10 @@ class Toy(gym.Env[np.ndarray, np.ndarray]):
     """``softdpg/Toy-v0``: a single state and a reward that is flat but for a narrow interval of actions.
 
     **Observation** ``Box(0, 1, (1,), float32)``: always ``[1]``.
-    **Action** ``Box(-1, 1, (1,), float32)``.
+
+    **Action** ``Box(-1, 1, (1,), float32)``: the number a that is rewarded or not.
+
+    **Starting state**: the one state.
 
     **Reward**
 
@@ -27,6 +30,8 @@ class Toy(gym.Env[np.ndarray, np.ndarray]):
     policy.
 
     **Memory** none. **Ceiling** of the return: ``length``.
+
+    **Version history**: v0, 0.1.0.
 
     Args:
         epsilon: half the width of the rewarded interval, > 0; 0.05, so that 1 in 20 uniform actions is rewarded.

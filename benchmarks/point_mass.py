@@ -1,0 +1,101 @@
+"""Who solves a sparse point mass? Every contender with its own defaults, in ``examples/point_mass.py``'s environments.
+
+    python benchmarks/point_mass.py    5 seeds of each; the same command goes on with what is left and prints the table
+
+``PointMass-v0`` pays 1 at a goal that never moves; ``PointMassGoal-v0`` costs 1 a step away from a goal that is another
+one in each episode, and is trained with hindsight replay. A run is evaluated every 1,000 steps by 100 deterministic
+episodes. It has solved the task if at least 95 of the last 100 end at the goal.
+"""
+
+import json
+import multiprocessing
+import statistics
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import tyro
+
+RESULTS = Path(__file__).with_name("results") / "point_mass.json"
+TASKS = {"PointMass-v0": 20_000, "PointMassGoal-v0": 20_000}  # steps of a run
+CONTENDERS = {
+    "Soft TD3 (ours)": "softdpg:SoftTD3",
+    "SAC (SBX)": "sbx:SAC",
+    "TD3 (SBX)": "sbx:TD3",
+}
+EVERY, EPISODES, SOLVED = 1_000, 100, 0.95
+
+
+def run(job: tuple[str, str, int]) -> dict[str, Any]:
+    """Train one contender with one seed; its rate of success after each ``EVERY`` steps."""
+    from softdpg.runs.threads import use_one_thread
+
+    use_one_thread()
+    from importlib import import_module
+
+    from stable_baselines3 import HerReplayBuffer
+
+    import examples.point_mass  # noqa: F401 (registers the environments)
+
+    name, env_id, seed = job
+    module, algorithm = CONTENDERS[name].split(":")
+    settings: dict[str, Any] = {}
+    if env_id == "PointMassGoal-v0":
+        settings = dict(replay_buffer_class=HerReplayBuffer)
+    policy = "MultiInputPolicy" if settings else "MlpPolicy"
+    model = getattr(import_module(module), algorithm)(policy, env_id, seed=seed, **settings)
+    evaluation_env, rates = gym.make(env_id), []
+    for _ in range(TASKS[env_id] // EVERY):
+        model.learn(EVERY, reset_num_timesteps=False)
+        rates.append(success_rate(model, evaluation_env))
+    return {"contender": name, "env": env_id, "seed": seed, "success": rates}
+
+
+def success_rate(model: Any, env: gym.Env) -> float:
+    """Share of ``EPISODES`` deterministic episodes, always the same, whose last step is at the goal."""
+    successes = 0
+    for seed in range(EPISODES):
+        observation, _ = env.reset(seed=seed)
+        over = False
+        while not over:
+            action, _ = model.predict(observation, deterministic=True)
+            observation, _, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+        successes += info["is_success"]
+    return successes / EPISODES
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """Markdown: of how many seeds each contender solved each task, and when it first did (the median of those)."""
+    lines = ["| | " + " | ".join(f"{env}, solved | first solved at step" for env in TASKS) + " |"]
+    lines.append("| --- |" + " --- |" * (2 * len(TASKS)))
+    for name in CONTENDERS:
+        cells = []
+        for env in TASKS:
+            curves = [run["success"] for run in runs if (run["contender"], run["env"]) == (name, env)]
+            first = [next(i for i, rate in enumerate(c) if rate >= SOLVED) for c in curves if max(c) >= SOLVED]
+            solved = sum(curve[-1] >= SOLVED for curve in curves)
+            cells += [
+                f"{solved} of {len(curves)}",
+                f"{EVERY * (statistics.median(first) + 1):,.0f} ({len(first)} of {len(curves)})" if first else "never",
+            ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(seeds: int = 5, workers: int = 1) -> None:
+    """Do the runs that are not stored yet, one thread each, and print the table."""
+    runs: list[dict[str, Any]] = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    done = {(run["contender"], run["env"], run["seed"]) for run in runs}
+    jobs = [(name, env, seed) for seed in range(seeds) for env in TASKS for name in CONTENDERS]
+    with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:
+        for result in pool.imap_unordered(run, [job for job in jobs if job not in done]):
+            runs.append(result)
+            print(result["contender"], result["env"], result["seed"], result["success"], flush=True)
+            runs.sort(key=lambda run: (run["contender"], run["env"], run["seed"]))
+            RESULTS.write_text("[\n" + ",\n".join(map(json.dumps, runs)) + "\n]\n")
+    print(table(runs), end="")
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,170 @@
+"""Two environments of your own: a point mass that is paid only at its goal, with a fixed goal and with goals for HER.
+
+Importing this module registers ``PointMass-v0`` and ``PointMassGoal-v0`` with Gymnasium, so that both work wherever an
+id is taken: by ``gym.make``, by models of Stable-Baselines3 and of softdpg, and on the command line:
+
+    softdpg train --env examples.point_mass:PointMass-v0 --algo soft-td3 --steps 20000 --out runs/point_mass
+"""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+RADIUS = 0.05  # within 5 cm of the goal is at the goal
+SPEED = 0.1  # metres a step along each axis, at full action
+STEPS = 50  # time limit: crossing the arena takes 20
+SIZE = 200  # pixels of a picture's side
+
+
+class _Arena(gym.Env):
+    """What both have in common: a square of 2 by 2 metres and a mass in it that moves as it is told."""
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
+        self.render_mode = render_mode
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.position, self.goal = np.zeros(2, np.float32), np.zeros(2, np.float32)
+
+    def _anywhere(self) -> np.ndarray:
+        return self.np_random.uniform(-1.0, 1.0, 2).astype(np.float32)
+
+    def _anywhere_but_at_the_goal(self) -> np.ndarray:
+        while at_goal(position := self._anywhere(), self.goal):
+            pass
+        return position
+
+    def _move(self, action: np.ndarray) -> None:
+        velocity = SPEED * np.clip(np.asarray(action, np.float32), -1.0, 1.0)
+        self.position = np.clip(self.position + velocity, -1.0, 1.0)
+
+    def render(self) -> np.ndarray | None:
+        """The arena from above: the goal in green, the mass in black."""
+        if self.render_mode is None:
+            return None
+        picture = np.full((SIZE, SIZE, 3), 255, np.uint8)
+        y, x = np.mgrid[1 : -1 : SIZE * 1j, -1 : 1 : SIZE * 1j]
+        for centre, radius, colour in ((self.goal, RADIUS, (40, 160, 80)), (self.position, 0.02, (0, 0, 0))):
+            picture[np.hypot(x - centre[0], y - centre[1]) < radius] = colour
+        return picture
+
+
+def at_goal(position: np.ndarray, goal: np.ndarray) -> Any:
+    """Whether positions ``(..., 2)`` are within ``RADIUS`` of goals ``(..., 2)``: ``(...)``, Booleans."""
+    return np.linalg.norm(position - goal, axis=-1) < RADIUS
+
+
+class PointMass(_Arena):
+    """``PointMass-v0``: find a goal that never moves and that nothing points to.
+
+    **Observation** ``Box(-1, 1, (2,), float32)``: x and y of the mass, in metres.
+
+    **Action** ``Box(-1, 1, (2,), float32)``: the velocity along x and y. A step moves the mass by 0.1 m times the
+    action; the walls of the arena stop it.
+
+    **Starting state**: the mass anywhere in the arena outside of the goal, uniformly.
+
+    **Reward**
+
+    | where | reward |
+    | --- | --- |
+    | within 0.05 m of the goal | 1 |
+    | otherwise | 0 |
+
+    **Episode end**: terminated at the goal, truncated after 50 steps. ``info["is_success"]`` says which.
+
+    **Ceiling** of the return: 1. A uniformly random policy finds the goal in about 1 of 25 episodes.
+
+    **Arguments**: ``goal``, (0.5, 0.5) unless given; ``render_mode``, None or ``"rgb_array"``.
+
+    **Version history**: v0, as above.
+    """
+
+    def __init__(self, goal: tuple[float, float] = (0.5, 0.5), render_mode: str | None = None) -> None:
+        super().__init__(render_mode)
+        self.observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.goal = np.array(goal, np.float32)
+        if not self.observation_space.contains(self.goal):
+            raise ValueError(f"goal must be two numbers in [-1, 1], got {goal!r}")
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Put the mass somewhere."""
+        super().reset(seed=seed)
+        self.position = self._anywhere_but_at_the_goal()
+        return self.position.copy(), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Move the mass."""
+        self._move(action)
+        success = bool(at_goal(self.position, self.goal))
+        return self.position.copy(), float(success), success, False, {"is_success": success}
+
+
+class PointMassGoal(_Arena):
+    """``PointMassGoal-v0``: go to a goal that is another one in each episode; made for hindsight replay.
+
+    **Observation**: a Dict, as ``HerReplayBuffer`` wants it, of three ``Box(-1, 1, (2,), float32)`` in metres.
+
+    | key | what it is |
+    | --- | --- |
+    | ``observation`` | x and y of the mass |
+    | ``achieved_goal`` | the same: where the mass is |
+    | ``desired_goal`` | x and y of the goal |
+
+    **Action** and motion: those of ``PointMass-v0``.
+
+    **Starting state**: goal and mass anywhere in the arena, uniformly, the mass outside of the goal.
+
+    **Reward**: ``compute_reward(achieved_goal, desired_goal, info)``
+
+    | where | reward |
+    | --- | --- |
+    | within 0.05 m of the goal | 0 |
+    | otherwise | -1 |
+
+    **Episode end**: truncated after 50 steps, never terminated: the mass has to stay at the goal.
+    ``info["is_success"]`` says whether it is there.
+
+    **Ceiling** of the return: 0; with the shortest ways about -8 on average.
+
+    **Arguments**: ``render_mode``, None or ``"rgb_array"``.
+
+    **Version history**: v0, as above.
+    """
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__(render_mode)
+        parts = ("observation", "achieved_goal", "desired_goal")
+        self.observation_space = gym.spaces.Dict({part: gym.spaces.Box(-1.0, 1.0, (2,), np.float32) for part in parts})
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Put goal and mass somewhere."""
+        super().reset(seed=seed)
+        self.goal = self._anywhere()
+        self.position = self._anywhere_but_at_the_goal()
+        return self._observation(), {}
+
+    def step(self, action: np.ndarray) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+        """Move the mass."""
+        self._move(action)
+        reward = float(self.compute_reward(self.position, self.goal, {}))
+        return self._observation(), reward, False, False, {"is_success": reward == 0.0}
+
+    def compute_reward(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
+        """Rewards ``(...)`` of achieved goals ``(..., 2)`` had the goals been ``(..., 2)``: what HER asks for."""
+        return np.where(at_goal(achieved_goal, desired_goal), 0.0, -1.0).astype(np.float32)
+
+    def _observation(self) -> dict[str, np.ndarray]:
+        position = self.position.copy()
+        return {"observation": position, "achieved_goal": position.copy(), "desired_goal": self.goal.copy()}
+
+
+for _class in (PointMass, PointMassGoal):
+    gym.register(f"{_class.__name__}-v0", entry_point=f"{__name__}:{_class.__name__}", max_episode_steps=STEPS)

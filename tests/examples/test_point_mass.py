@@ -1,0 +1,165 @@
+"""The example environments: Gymnasium's and SB3's checks, motion and rewards by hand, seeds, what their texts say."""
+
+import json
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stable_baselines3.common.env_checker import check_env as sb3_check_env
+
+from benchmarks import point_mass as benchmark
+from examples.point_mass import RADIUS, PointMass, PointMassGoal, at_goal
+
+IDS = ["PointMass-v0", "PointMassGoal-v0"]
+both = pytest.mark.parametrize("env_id", IDS)
+points = st.tuples(*2 * [st.floats(-1, 1, width=32)])
+
+
+@both
+def test_checkers_have_nothing_to_say(env_id: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make(env_id, render_mode="rgb_array").unwrapped)
+        sb3_check_env(gym.make(env_id, render_mode="rgb_array").unwrapped)
+
+
+def trajectory(env: gym.Env, seed: int) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    history = [env.reset(seed=seed)]
+    for _ in range(60):
+        history.append(env.step(rng.uniform(-1, 1, 2).astype(np.float32)))
+        if history[-1][2] or history[-1][3]:
+            history.append(env.reset())
+    return history
+
+
+@both
+def test_a_seed_decides_everything(env_id: str) -> None:
+    used = gym.make(env_id)
+    for seed in range(3):
+        trajectory(used, seed)
+    for got, want in zip(trajectory(used, 7), trajectory(gym.make(env_id), 7), strict=True):
+        np.testing.assert_equal(got, want)
+
+
+def test_point_mass_by_hand() -> None:
+    env = PointMass()
+    env.reset(seed=0)
+    env.position = np.array([0.2, 0.45], np.float32)
+    outcomes = [env.step(np.array(action, np.float32)) for action in ((1.0, 0.0), (5.0, 0.5), (1.0, 0.0))]
+    np.testing.assert_allclose([outcome[0] for outcome in outcomes], [[0.3, 0.45], [0.4, 0.5], [0.5, 0.5]], atol=1e-6)
+    assert [outcome[1:] for outcome in outcomes] == [
+        (0.0, False, False, {"is_success": False}),
+        (0.0, False, False, {"is_success": False}),
+        (1.0, True, False, {"is_success": True}),
+    ]
+    env.position = np.array([0.98, -1.0], np.float32)
+    np.testing.assert_array_equal(env.step(np.array([1.0, -1.0], np.float32))[0], [1.0, -1.0])
+
+
+def test_point_mass_goal_by_hand() -> None:
+    env = PointMassGoal()
+    env.reset(seed=0)
+    env.position, env.goal = np.array([0.0, 0.0], np.float32), np.array([0.14, 0.0], np.float32)
+    outcomes = [env.step(np.array([1.0, 0.0], np.float32)) for _ in range(3)]
+    assert [(reward, terminated, info["is_success"]) for _, reward, terminated, _, info in outcomes] == [
+        (0.0, False, True),  # 4 cm from it
+        (-1.0, False, False),  # 6 cm beyond
+        (-1.0, False, False),
+    ]
+    for observation, *_ in outcomes:
+        np.testing.assert_array_equal(observation["achieved_goal"], observation["observation"])
+        np.testing.assert_array_equal(observation["desired_goal"], env.goal)
+
+
+@given(st.lists(st.tuples(points, points), min_size=1, max_size=5))
+@settings(max_examples=50)
+def test_rewards_of_many_goals_are_those_of_each(pairs: list[tuple[Any, Any]]) -> None:
+    achieved, desired = (np.array(part, np.float32) for part in zip(*pairs, strict=True))
+    rewards = PointMassGoal().compute_reward(achieved, desired, [{}] * len(pairs))
+    assert rewards.shape == (len(pairs),)
+    for reward, a, b in zip(rewards, achieved, desired, strict=True):
+        assert reward == (0.0 if np.hypot(*(a - b)) < RADIUS else -1.0)
+
+
+@both
+def test_time_limit_and_starts(env_id: str) -> None:
+    env = gym.make(env_id)
+    starts = []
+    for seed in range(200):
+        env.reset(seed=seed)
+        arena: Any = env.unwrapped
+        assert not at_goal(arena.position, arena.goal)
+        starts.append(arena.position)
+    low, high = np.min(starts, axis=0), np.max(starts, axis=0)
+    assert (low < -0.9).all()
+    assert (high > 0.9).all()
+    env.reset(seed=0)
+    arena.position = np.array([-1.0, -1.0], np.float32)
+    arena.goal = np.array([0.5, 0.5], np.float32)
+    lengths = next(step for step in range(1, 100) if env.step(np.array([-1.0, -1.0], np.float32))[3])
+    assert lengths == 50
+
+
+def test_how_often_chance_finds_the_goal() -> None:
+    """The docstring's 1 of 25."""
+    env = gym.make("PointMass-v0")
+    env.action_space.seed(1)
+    found = 0
+    for seed in range(600):
+        env.reset(seed=seed)
+        over = False
+        while not over:
+            _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+            over = terminated or truncated
+        found += reward == 1.0
+    assert 1 / 35 < found / 600 < 1 / 18
+
+
+def test_the_shortest_way_to_goals() -> None:
+    """The docstring's -8: straight to the goal and stay."""
+    env, returns = gym.make("PointMassGoal-v0"), []
+    for seed in range(300):
+        observation, _ = env.reset(seed=seed)
+        total, truncated = 0.0, False
+        while not truncated:
+            way = observation["desired_goal"] - observation["observation"]
+            observation, reward, _, truncated, info = env.step(np.clip(way / 0.1, -1, 1))
+            total += float(reward)
+        assert info["is_success"]
+        returns.append(total)
+    assert -9 < np.mean(returns) < -7.5
+
+
+def test_a_picture_shows_mass_and_goal() -> None:
+    env = PointMass(render_mode="rgb_array")
+    env.reset(seed=0)
+    env.position = np.array([-0.5, -0.5], np.float32)
+    picture = env.render()
+    assert picture is not None
+    assert picture.shape == (200, 200, 3)
+    assert picture[50, 150].tolist() == [40, 160, 80]  # goal: right and up
+    assert picture[150, 50].tolist() == [0, 0, 0]  # mass: left and down
+    assert picture[100, 100].tolist() == [255, 255, 255]
+
+
+@pytest.mark.parametrize("goal", [(2.0, 0.0), (0.0,), (np.nan, 0.0)])
+def test_bad_goals(goal: Any) -> None:
+    with pytest.raises(ValueError, match="goal must be two numbers in"):
+        gym.make("PointMass-v0", goal=goal)
+
+
+def test_the_benchmark_counts_the_solved() -> None:
+    runs = [
+        {"contender": "SAC (SBX)", "env": "PointMass-v0", "seed": 0, "success": [0.1, 0.96, 0.99]},
+        {"contender": "SAC (SBX)", "env": "PointMass-v0", "seed": 1, "success": [0.95, 1.0, 0.9]},
+        {"contender": "SAC (SBX)", "env": "PointMass-v0", "seed": 2, "success": [0.1, 0.2, 0.3]},
+    ]
+    rows = benchmark.table(json.loads(json.dumps(runs))).splitlines()
+    (row,) = [row for row in rows if row.startswith("| SAC (SBX)")]
+    assert row == "| SAC (SBX) | 1 of 3 | 1,500 (2 of 3) | 0 of 0 | never |"
