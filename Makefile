@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench format lint type check-codestyle lock clean
+.PHONY: help demo test test-slow bench format lint type docs check-codestyle lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -46,12 +46,15 @@ lint: .venv/.dev  ## Check style
 type: .venv/.dev  ## Check types
 	$(BIN)/mypy
 
+docs: .venv/.dev  ## Build the documentation in build/site, without network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
 lock:  ## Write the lock files anew from pyproject.toml
 	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
 	.lock-venv/bin/python -m pip install --quiet torch==2.13.0
 	.lock-venv/bin/python -m pip install --quiet ".[mujoco,box2d,report,video]"
 	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements.lock
-	.lock-venv/bin/python -m pip install --quiet ".[all,dev]"
+	.lock-venv/bin/python -m pip install --quiet ".[all,dev,docs]"
 	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements-dev.lock
 	rm -rf .lock-venv
 
