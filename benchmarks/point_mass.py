@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import tyro
 
 RESULTS = Path(__file__).with_name("results") / "point_mass.json"
@@ -44,25 +45,34 @@ def run(job: tuple[str, str, int]) -> dict[str, Any]:
         settings = dict(replay_buffer_class=HerReplayBuffer)
     policy = "MultiInputPolicy" if settings else "MlpPolicy"
     model = getattr(import_module(module), algorithm)(policy, env_id, seed=seed, **settings)
-    evaluation_env, rates = gym.make(env_id), []
+    envs, rates = [gym.make(env_id) for _ in range(EPISODES)], []
     for _ in range(TASKS[env_id] // EVERY):
         model.learn(EVERY, reset_num_timesteps=False)
-        rates.append(success_rate(model, evaluation_env))
+        rates.append(success_rate(model, envs))
     return {"contender": name, "env": env_id, "seed": seed, "success": rates}
 
 
-def success_rate(model: Any, env: gym.Env) -> float:
-    """Share of ``EPISODES`` deterministic episodes, always the same, whose last step is at the goal."""
-    successes = 0
-    for seed in range(EPISODES):
-        observation, _ = env.reset(seed=seed)
-        over = False
-        while not over:
-            action, _ = model.predict(observation, deterministic=True)
-            observation, _, terminated, truncated, info = env.step(action)
-            over = terminated or truncated
-        successes += info["is_success"]
-    return successes / EPISODES
+def success_rate(model: Any, envs: list[gym.Env]) -> float:
+    """Share of deterministic episodes, always the same and one an environment, whose last step is at the goal."""
+    observations = [env.reset(seed=seed)[0] for seed, env in enumerate(envs)]
+    success = [False] * len(envs)
+    going = list(range(len(envs)))
+    while going:
+        # One call for all, those that are over among them: another size of batch would be compiled anew.
+        actions, _ = model.predict(stacked(observations), deterministic=True)
+        for i in tuple(going):
+            observations[i], _, terminated, truncated, info = envs[i].step(actions[i])
+            if terminated or truncated:
+                going.remove(i)
+                success[i] = info["is_success"]
+    return sum(success) / len(envs)
+
+
+def stacked(observations: list[Any]) -> Any:
+    """Observations of several environments as one, part by part of a Dict."""
+    if isinstance(observations[0], dict):
+        return {key: np.stack([observation[key] for observation in observations]) for key in observations[0]}
+    return np.stack(observations)
 
 
 def table(runs: list[dict[str, Any]]) -> str:

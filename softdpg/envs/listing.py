@@ -12,20 +12,6 @@ from softdpg.envs import DISCRETE_ENVS
 from softdpg.envs.discrete_reward import DiscreteReward
 from softdpg.envs.toy import Toy
 
-# Observation and action sizes, written down so that a listing loads no simulator.
-SIZES = {
-    "Ant": (105, 8),
-    "HalfCheetah": (17, 6),
-    "Hopper": (11, 3),
-    "Walker2d": (17, 6),
-    "Humanoid": (348, 17),
-    "InvertedPendulum": (4, 1),
-    "InvertedDoublePendulum": (9, 1),
-    "BipedalWalker": (24, 4),
-    "LunarLander": (8, 2),
-    "Pendulum": (3, 1),
-    "MountainCar": (2, 1),
-}
 COLUMNS = ("Id", "Base", "Steps", "Obs", "Act", "Reward rule", "Ceiling")
 SCORE_COLUMNS = ("Environment", "DDPG", "Soft DDPG", "DDPG, continuous", "Soft DDPG, continuous")
 Scores: TypeAlias = Mapping[str, Iterable[Sequence[float]]]
@@ -46,7 +32,7 @@ class EnvRow(NamedTuple):
 def env_rows() -> list[EnvRow]:
     """Return one row for each environment, with the rules' default arguments."""
     rows = []
-    for name, (base_id, _) in DISCRETE_ENVS.items():
+    for name, env in DISCRETE_ENVS.items():
         spec = gym.spec(f"softdpg/{name}Discrete-v0")
         env_class: type[DiscreteReward] = load_env_creator(str(spec.entry_point))  # type: ignore[assignment]
         assert spec.max_episode_steps is not None
@@ -54,17 +40,21 @@ def env_rows() -> list[EnvRow]:
         text = "none" if ceiling is None else f"{ceiling:,.0f}"
         if env_class.ceiling_note:
             text += f" ({env_class.ceiling_note})"
-        observation_size, action_size = map(str, SIZES[name])
-        steps = f"{spec.max_episode_steps:,}"
-        rows.append(EnvRow(spec.id, base_id, steps, observation_size, action_size, env_class.summary, text))
+        sizes = str(env.observation_size), str(env.action_size)
+        rows.append(EnvRow(spec.id, env.base_id, f"{spec.max_episode_steps:,}", *sizes, env_class.summary, text))
     toy = Toy()
     rows.append(EnvRow("softdpg/Toy-v0", "none", str(toy.length), "1", "1", Toy.summary, f"{toy.ceiling():,.0f}"))
     return rows
 
 
 def score_rows(scores: Scores) -> list[tuple[str, ...]]:
-    """Return the paper's scores (mean and standard deviation; discrete, then continuous rewards) as text."""
-    return [(name, *(f"{mean:,.2f} ± {std:,.2f}" for mean, std in scores[name])) for name in DISCRETE_ENVS]
+    """Return the paper's scores (mean and standard deviation; discrete, then continuous rewards) as text.
+
+    Environments that the paper does not have are left out.
+    """
+    return [
+        (name, *(f"{mean:,.2f} ± {std:,.2f}" for mean, std in scores[name])) for name in DISCRETE_ENVS if name in scores
+    ]
 
 
 def print_listing(scores: Scores) -> None:

@@ -4,14 +4,15 @@ import dataclasses
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
 
 import softdpg  # noqa: F401
-from softdpg.envs import DISCRETE_ENVS, rules
-from softdpg.envs.listing import SIZES, env_rows, markdown
+from softdpg.envs import DISCRETE_ENVS, DiscreteEnv, classic_control, register_envs, rules
+from softdpg.envs.listing import env_rows, markdown, print_listing
 from softdpg.paper import PAPER_SCORES
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +25,7 @@ def test_every_registered_environment_is_listed() -> None:
 @pytest.mark.parametrize("name", list(DISCRETE_ENVS))
 def test_sizes(name: str) -> None:
     env = gym.make(f"softdpg/{name}Discrete-v0")
-    assert SIZES[name] == (*env.observation_space.shape, *env.action_space.shape)
+    assert DISCRETE_ENVS[name][2:] == (*env.observation_space.shape, *env.action_space.shape)
 
 
 def test_ceilings() -> None:
@@ -70,3 +71,27 @@ def test_command_lists_ids_scores_and_loads_no_simulator() -> None:
         assert row.base in output
     assert "discrete: DDPG 190.56 ± 60.23, Soft DDPG 271.93 ± 5.54" in output
     assert "continuous: DDPG -1.00 ± 0.00, Soft DDPG -1.00 ± 0.00" in output
+
+
+def test_an_environment_outside_the_paper_is_one_class_and_one_entry(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What CONTRIBUTING.md says of an environment, with a second pendulum."""
+
+    class SwingDiscrete(classic_control.PendulumDiscrete):
+        summary = "8 a step near upright"
+
+    monkeypatch.setattr(classic_control, "SwingDiscrete", SwingDiscrete, raising=False)
+    monkeypatch.setitem(DISCRETE_ENVS, "Swing", DiscreteEnv("Pendulum-v1", "classic_control", 3, 1))
+    monkeypatch.setattr(gym.envs.registration, "registry", dict(gym.registry))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*Overriding environment")
+        register_envs()
+    assert isinstance(gym.make("softdpg/SwingDiscrete-v0", disable_env_checker=True), gym.Env)
+    print_listing(PAPER_SCORES)
+    block = capsys.readouterr().out.split("softdpg/SwingDiscrete-v0")[1].split("softdpg/")[0]
+    assert "8 a step near upright" in block
+    assert "paper" not in block
+    table, scores = markdown(PAPER_SCORES).split("\n\n")
+    assert "| softdpg/SwingDiscrete-v0 | Pendulum-v1 | 200 | 3 | 1 | 8 a step near upright | 2,834" in table
+    assert "Swing" not in scores

@@ -163,3 +163,22 @@ def test_the_benchmark_counts_the_solved() -> None:
     rows = benchmark.table(json.loads(json.dumps(runs))).splitlines()
     (row,) = [row for row in rows if row.startswith("| SAC (SBX)")]
     assert row == "| SAC (SBX) | 1 of 3 | 1,500 (2 of 3) | 0 of 0 | never |"
+
+
+@both
+def test_the_benchmark_measures_success(env_id: str) -> None:
+    class Straight:
+        """Goes to the goal from the right half of the arena, and nowhere from the left."""
+
+        def predict(self, observation: Any, deterministic: bool) -> tuple[np.ndarray, None]:
+            goal = observation["desired_goal"] if env_id == "PointMassGoal-v0" else np.array([0.5, 0.5])
+            position = observation["observation"] if env_id == "PointMassGoal-v0" else observation
+            action = np.clip((goal - position) / 0.1, -1, 1)
+            action[position[:, 0] < 0] = 0.0
+            return action.astype(np.float32), None
+
+    envs = [gym.make(env_id) for _ in range(40)]
+    rate = benchmark.success_rate(Straight(), envs)
+    ends: list[Any] = [env.unwrapped for env in envs]
+    assert rate == np.mean([at_goal(end.position, end.goal) for end in ends])
+    assert 0.2 < rate < 0.8
