@@ -10,13 +10,20 @@ from softdpg.envs import register_envs
 if TYPE_CHECKING:
     from softdpg.algorithms.ddpg import DDPG
     from softdpg.algorithms.soft_ddpg import SoftDDPG
+    from softdpg.algorithms.soft_td3 import SoftTD3
+    from softdpg.algorithms.td3 import TD3
 
 __version__ = "0.1.0"
-__all__ = ["DDPG", "SoftDDPG", "__version__"]
+__all__ = ["DDPG", "TD3", "SoftDDPG", "SoftTD3", "__version__"]
 
 register_envs()
 
-_LAZY = {"DDPG": "softdpg.algorithms.ddpg", "SoftDDPG": "softdpg.algorithms.soft_ddpg"}
+_LAZY = {
+    "DDPG": "softdpg.algorithms.ddpg",
+    "TD3": "softdpg.algorithms.td3",
+    "SoftDDPG": "softdpg.algorithms.soft_ddpg",
+    "SoftTD3": "softdpg.algorithms.soft_td3",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,20 +1,51 @@
-"""Actor and critic, and the critic at N actions of each state from one pass over the state."""
+"""Actor and critics, and the critics at N actions of each state from one pass over the state."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from operator import mul
-from typing import Literal
+from typing import Any, Literal
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
+
+from softdpg.algorithms.types import Array
 
 ActionLayer = Literal["second", "input"]
 Activation = Callable[[jax.Array], jax.Array]
 _FUSED_COMPONENTS = 8  # of an action; for 17 a matrix product is faster
+_EPSILON = 1e-6  # of layer norm, as in flax
 
 
 def relu(x: jax.Array) -> jax.Array:
     """``max(x, 0)``; a plain function, so that it is the same object after pickling and nothing compiles anew."""
     return nn.relu(x)
+
+
+class LayerNorm(nn.Module):
+    """Layer normalisation over h hidden units, the function and parameters of ``flax.linen.LayerNorm``.
+
+    :param units: h
+    """
+
+    units: int
+
+    def setup(self) -> None:
+        """Parameters ``scale`` and ``bias``, ``(h,)``."""
+        self.scale = self.param("scale", nn.initializers.ones_init(), (self.units,))
+        self.bias = self.param("bias", nn.initializers.zeros_init(), (self.units,))
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Hidden units as the last axis: ``(batch, h)`` to ``(batch, h)``."""
+        # Means as products: on a CPU, XLA sums along the last axis one number at a time.
+        mean = jnp.full((self.units, 1), 1 / self.units, x.dtype)
+        x = x - x @ mean
+        return x * jax.lax.rsqrt((x * x) @ mean + _EPSILON) * self.scale + self.bias
+
+    def columns(self, x: jax.Array) -> jax.Array:
+        """Hidden units as the first axis: ``(h, batch)`` to ``(h, batch)``."""
+        x = x - x.mean(axis=0)
+        return x * jax.lax.rsqrt((x * x).mean(axis=0) + _EPSILON) * self.scale[:, None] + self.bias[:, None]
 
 
 class Actor(nn.Module):
@@ -23,18 +54,23 @@ class Actor(nn.Module):
     :param action_dim: m
     :param net_arch: units of each hidden layer
     :param activation_fn: activation of the hidden layers
+    :param layer_norm: normalise each hidden layer before its activation
     """
 
     action_dim: int
     net_arch: Sequence[int] = (400, 300)
     activation_fn: Activation = relu
+    layer_norm: bool = False
 
     @nn.compact
     def __call__(self, observations: jax.Array) -> jax.Array:
         """Observations ``(batch, d)`` to actions ``(batch, m)``."""
         x = observations
         for units in self.net_arch:
-            x = self.activation_fn(nn.Dense(units)(x))
+            x = nn.Dense(units)(x)
+            if self.layer_norm:
+                x = LayerNorm(units)(x)
+            x = self.activation_fn(x)
         return nn.tanh(nn.Dense(self.action_dim)(x))
 
 
@@ -50,6 +86,7 @@ class Critic(nn.Module):
     :param net_arch: units of each hidden layer
     :param action_layer: the hidden layer where the action enters: ``"second"``, or ``"input"`` for the first
     :param activation_fn: activation of the hidden layers
+    :param layer_norm: normalise each hidden layer before its activation
     """
 
     observation_dim: int
@@ -57,9 +94,10 @@ class Critic(nn.Module):
     net_arch: Sequence[int] = (400, 300)
     action_layer: ActionLayer = "second"
     activation_fn: Activation = relu
+    layer_norm: bool = False
 
     def setup(self) -> None:
-        """Layers ``hidden_i`` and ``value``; ``action`` adds the action's part to its hidden layer."""
+        """Layers ``hidden_i`` (``norm_i``) and ``value``; ``action`` adds the action's part to its hidden layer."""
         self.entry = 0 if self.action_layer == "input" else 1
         widths = (self.observation_dim, *self.net_arch)
         # State and action enter one layer through two kernels, drawn as the two parts of one kernel would be.
@@ -68,6 +106,7 @@ class Critic(nn.Module):
             nn.Dense(units, kernel_init=_lecun_normal(state_share if i == self.entry else 1.0))
             for i, units in enumerate(self.net_arch)
         ]
+        self.norm = [LayerNorm(units) for units in self.net_arch] if self.layer_norm else []
         self.action = nn.Dense(self.net_arch[self.entry], use_bias=False, kernel_init=_lecun_normal(1 - state_share))
         self.value = nn.Dense(1)
 
@@ -84,25 +123,31 @@ class Critic(nn.Module):
     def features(self, observations: jax.Array) -> jax.Array:
         """All that depends on the state alone: ``(batch, d)`` to ``(batch, h)``, h units of the action's layer."""
         x = observations
-        for layer in self.hidden[: self.entry]:
-            x = self.activation_fn(layer(x))
+        for i in range(self.entry):
+            x = self._activated(i, self.hidden[i](x))
         return self.hidden[self.entry](x)
 
     def head(self, features: jax.Array, actions: jax.Array) -> jax.Array:
         """Value of one action of each state: features ``(batch, h)``, actions ``(batch, m)``; returns ``(batch,)``."""
-        x = self.activation_fn(features + self.action(actions))
-        for layer in self.hidden[self.entry + 1 :]:
-            x = self.activation_fn(layer(x))
+        x = self._activated(self.entry, features + self.action(actions))
+        for i in range(self.entry + 1, len(self.net_arch)):
+            x = self._activated(i, self.hidden[i](x))
         return self.value(x)[:, 0]
+
+    def _activated(self, layer: int, x: jax.Array) -> jax.Array:
+        return self.activation_fn(self.norm[layer](x) if self.layer_norm else x)
 
     # Below, states are columns: wide rows of states vectorise where the few components of an action would not.
 
     def _head_of_columns(self, x: jax.Array) -> jax.Array:
         """Value from the pre-activation of the layer where state and action meet: ``(h, batch)`` to ``(batch,)``."""
-        x = self.activation_fn(x)
-        for layer in self.hidden[self.entry + 1 :]:
-            x = self.activation_fn(_kernel(layer).T @ x + _bias(layer)[:, None])
+        x = self._activated_columns(self.entry, x)
+        for i in range(self.entry + 1, len(self.net_arch)):
+            x = self._activated_columns(i, _kernel(self.hidden[i]).T @ x + _bias(self.hidden[i])[:, None])
         return (_kernel(self.value).T @ x)[0] + _bias(self.value)
+
+    def _activated_columns(self, layer: int, x: jax.Array) -> jax.Array:
+        return self.activation_fn(self.norm[layer].columns(x) if self.layer_norm else x)
 
     def _all_at_once(self, features: jax.Array, actions: jax.Array) -> jax.Array:
         """Values of features ``(h, batch)`` and actions ``(N, m, batch)``: ``(N, batch)``."""
@@ -118,6 +163,46 @@ class Critic(nn.Module):
         weights = [row[:, None] for row in kernel]
         components = tuple(actions[:, i] for i in range(self.action_dim))
         return jax.lax.map(lambda a: self._head_of_columns(sum(map(mul, weights, a), features)), components)
+
+
+class Critics:
+    """An ensemble of n critics of one kind: their parameters are stacked, the first axis is the critic.
+
+    :param critic: the kind
+    :param n_critics: n
+    """
+
+    def __init__(self, critic: Critic, n_critics: int) -> None:
+        self.critic = critic
+        self.n_critics = n_critics
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Unpickled, it is the object that every model with these settings shares."""
+        return make_critics, (self.critic, self.n_critics)
+
+    def init(self, key: jax.Array, observations: jax.Array, actions: jax.Array) -> Any:
+        """Parameters of all critics, each drawn on its own."""
+        keys = key[None] if self.n_critics == 1 else jax.random.split(key, self.n_critics)
+        drawn = [self.critic.init(key, observations, actions) for key in keys]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *drawn)
+
+    def apply(self, params: Any, observations: Array, actions: Array) -> jax.Array:
+        """``Q_j(s, a)`` for observations ``(batch, d)`` and actions ``(batch, m)``; returns ``(n, batch)``."""
+        return self._stacked(params, lambda one: self.critic.apply(one, observations, actions))
+
+    def at_actions(self, params: Any, observations: Array, actions: Array) -> jax.Array:
+        """``Q_j(s, a_i)`` for observations ``(batch, d)`` and actions ``(N, m, batch)``; returns ``(n, N, batch)``."""
+        return self._stacked(params, lambda one: self.critic.apply(one, observations, actions, method="at_actions"))
+
+    def _stacked(self, params: Any, values: Callable[[Any], Any]) -> jax.Array:
+        # One critic after the other: XLA's batched products are slower on a CPU than plain ones.
+        return jnp.stack([values(jax.tree.map(lambda leaf: leaf[j], params)) for j in range(self.n_critics)])  # noqa: B023
+
+
+@cache
+def make_critics(critic: Critic, n_critics: int) -> Critics:
+    """One object for each kind and number of critics, so that models with the same settings share a compiled update."""
+    return Critics(critic, n_critics)
 
 
 def _kernel(layer: nn.Dense) -> jax.Array:

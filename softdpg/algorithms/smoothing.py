@@ -15,6 +15,9 @@ The rank of every argument is asserted: a missing axis would otherwise be broadc
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+Scale = float | np.ndarray | jax.Array  # sigma: one number, or one for each component of the action, (m,)
 
 
 def gaussian_perturbations(
@@ -36,7 +39,7 @@ def gaussian_perturbations(
     return (signs * half).reshape(n_samples, *shape)
 
 
-def perturbed(x: jax.Array, w: jax.Array, sigma: float, low: float = -jnp.inf, high: float = jnp.inf) -> jax.Array:
+def perturbed(x: jax.Array, w: jax.Array, sigma: Scale, low: float = -jnp.inf, high: float = jnp.inf) -> jax.Array:
     """Perturbed points ``clip(x + sigma w_i, low, high)`` (lines 4 and 7 of Algorithm 1).
 
     :param x: ``(m, ...)``
@@ -44,7 +47,7 @@ def perturbed(x: jax.Array, w: jax.Array, sigma: float, low: float = -jnp.inf, h
     :return: ``(N, m, ...)``
     """
     _assert_ranks(w=(w, jnp.ndim(x) + 1), x=(x, max(jnp.ndim(x), 1)))
-    return jnp.clip(x + sigma * w, low, high)
+    return jnp.clip(x + _by_component(sigma, x) * w, low, high)
 
 
 def smoothed_value(values: jax.Array) -> jax.Array:
@@ -57,7 +60,7 @@ def smoothed_value(values: jax.Array) -> jax.Array:
     return values.mean(axis=0)
 
 
-def paper_gradient(x: jax.Array, points: jax.Array, values: jax.Array, sigma: float) -> jax.Array:
+def paper_gradient(x: jax.Array, points: jax.Array, values: jax.Array, sigma: Scale) -> jax.Array:
     """Estimate ``grad f_sigma(x)`` as line 8 of Algorithm 1 does: ``mean_i (a_i - x) f(a_i) / sigma^2``.
 
     ``a_i`` are the perturbed points as they are, clipped or not. Where clipping cuts the draws, the mean of
@@ -70,10 +73,10 @@ def paper_gradient(x: jax.Array, points: jax.Array, values: jax.Array, sigma: fl
     :return: ``(m, ...)``
     """
     _assert_ranks(x=(x, max(jnp.ndim(x), 1)), points=(points, jnp.ndim(x) + 1), values=(values, jnp.ndim(x)))
-    return _mean((points - x) * values[:, None]) / sigma**2
+    return _mean((points - x) * values[:, None]) / _by_component(sigma, x) ** 2
 
 
-def centered_gradient(w: jax.Array, values: jax.Array, sigma: float, antithetic: bool = False) -> jax.Array:
+def centered_gradient(w: jax.Array, values: jax.Array, sigma: Scale, antithetic: bool = False) -> jax.Array:
     """Estimate ``grad f_sigma(x)`` without bias from clipping and with less variance.
 
     The score is that of the unclipped draw, ``w_i / sigma``, and ``values`` may be those of ``a -> f(clip(a))``: this
@@ -94,12 +97,18 @@ def centered_gradient(w: jax.Array, values: jax.Array, sigma: float, antithetic:
     """
     _assert_ranks(w=(w, max(jnp.ndim(w), 2)), values=(values, jnp.ndim(w) - 1))
     n_samples = len(values)
+    sigma = _by_component(sigma, w[0])
     if antithetic:
         plus, minus = jnp.split(values, 2)
         return _mean(w[: n_samples // 2] * (plus - minus)[:, None]) / (2 * sigma)
     # f_i - mean of the others = (f_i - mean of all) N / (N - 1)
     advantages = (values - values.mean(axis=0)) * (n_samples / (n_samples - 1))
     return _mean(w * advantages[:, None]) / sigma
+
+
+def _by_component(sigma: Scale, x: jax.Array) -> Scale:
+    """Sigma so that it multiplies ``x``, ``(m, ...)``, component by component."""
+    return sigma if jnp.ndim(sigma) == 0 else jnp.reshape(sigma, (-1, *[1] * (jnp.ndim(x) - 1)))
 
 
 def _assert_ranks(**arguments: tuple[jax.Array, int]) -> None:

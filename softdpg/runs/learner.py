@@ -82,12 +82,13 @@ def arrays_to_tree(template: Any, arrays: dict[str, np.ndarray]) -> Any:
     if leaves.keys() != arrays.keys():
         raise ValueError(f"it has not the arrays of this network: {sorted(leaves.keys() ^ arrays.keys())[0]}")
     for name, leaf in leaves.items():
+        if np.shape(leaf) == (1, *arrays[name].shape):  # 0.1.0 kept its one critic without the axis of the ensemble
+            arrays = arrays | {name: arrays[name][None]}
         if np.shape(leaf) != arrays[name].shape:
             raise ValueError(f"{name} has shape {arrays[name].shape}, this network {np.shape(leaf)}")
         if arrays[name].dtype.kind != np.dtype(jnp.result_type(leaf)).kind:
             raise ValueError(f"{name} has numbers of type {arrays[name].dtype}, this network {jnp.result_type(leaf)}")
-        # A copy in JAX's own memory: the update donates its arguments.
-        flat[name] = jnp.array(arrays[name], dtype=jnp.result_type(leaf), copy=True)
+        flat[name] = jnp.array(arrays[name], dtype=jnp.result_type(leaf))
     return serialization.from_state_dict(template, traverse_util.unflatten_dict(flat, sep="/"))
 
 

@@ -88,6 +88,7 @@ def restore(model: DDPG, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint,
         buffer.rewind(count, checksums)
 
     model.policy.actor_state, model.policy.qf_state = networks["actor"], networks["critic"]
+    model.policy.sigma_state = networks.get("sigma")
     for name, value in counters.items():
         setattr(model, name, value)
     model.learning_starts = learning_starts
@@ -152,7 +153,9 @@ def _replay(
 
 
 def _networks(model: DDPG) -> dict[str, Any]:
-    return {"actor": model.policy.actor_state, "critic": model.policy.qf_state}
+    policy = model.policy
+    learned_sigma = {} if policy.sigma_state is None else {"sigma": policy.sigma_state}
+    return {"actor": policy.actor_state, "critic": policy.qf_state, **learned_sigma}
 
 
 def _count(value: Any) -> int:

@@ -216,7 +216,7 @@ def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> To
     return ToyRun(
         algorithm,
         seed,
-        np.asarray(critic.apply(params, observations, actions), np.float64),
+        np.asarray(critic.apply(params, observations, actions)[0], np.float64),
         np.abs(np.asarray(slope, np.float64))[:, 0],
         float(model.predict(state, deterministic=True)[0][0]),
         np.array(late_actions),

@@ -34,7 +34,7 @@ def make_ddpg(env="Pendulum-v1", policy="MlpPolicy", **kwargs):
 
 
 def make_soft(env="Pendulum-v1", policy="MlpPolicy", **kwargs):
-    return SoftDDPG(policy, env, **{**SMALL, "n_samples": 4, **kwargs})
+    return SoftDDPG(policy, env, **{**SMALL, "n_samples": 4, "estimator": "paper", **kwargs})
 
 
 def make_centered(env="Pendulum-v1", policy="MlpPolicy", **kwargs):
@@ -67,14 +67,14 @@ def test_same_seed_gives_the_same_weights_bit_for_bit(make):
     assert changed(other, first)
 
 
-def test_defaults_are_the_papers_table():
+def test_defaults_are_the_papers_table_but_for_the_estimator():
     model = SoftDDPG("MlpPolicy", "Pendulum-v1")
-    assert (model.sigma, model.n_samples, model.estimator) == (0.2, 50, "paper")
+    assert (model.sigma, model.n_samples, model.estimator) == (0.2, 50, "centered")
     assert (model.gamma, model.batch_size, model.tau, model.buffer_size) == (0.99, 256, 0.005, 1_000_000)
     assert model.lr_schedule(1) == model.lr_schedule(0) == 1e-4
     assert model.qf_schedule is None
-    assert model.policy.actor.net_arch == model.policy.qf.net_arch == (400, 300)
-    assert model.policy.qf.action_layer == "second"
+    assert model.policy.actor.net_arch == model.policy.qf.critic.net_arch == (400, 300)
+    assert model.policy.qf.critic.action_layer == "second"
     assert (model.train_freq.frequency, model.gradient_steps, model.learning_starts) == (1, 1, 1_000)
     np.testing.assert_array_equal(model.action_noise._sigma, [0.1])
 

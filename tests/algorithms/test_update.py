@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
-from sbx.common.type_aliases import ReplayBufferSamplesNp
 
 from examples import soft_ddpg_plain as plain
-from softdpg.algorithms.ddpg import DPG, compiled_update
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.smoothing import gaussian_perturbations
 from softdpg.algorithms.soft_ddpg import SoftDPG
+from softdpg.algorithms.types import Batch
+from softdpg.algorithms.update import DPG, Learned, Rates, compiled_updates, no_metrics
 
 BATCH, D, M = 16, 3, 2
 LEARNING_RATE, QF_LEARNING_RATE, TAU = 1e-3, 2e-3, 0.05
@@ -23,14 +23,14 @@ LEARNING_RATE, QF_LEARNING_RATE, TAU = 1e-3, 2e-3, 0.05
 def policy(request):
     box = spaces.Box(-1, 1, (D,), np.float32), spaces.Box(-1, 1, (M,), np.float32)
     policy = DDPGPolicy(*box, lambda _: 0.0, net_arch=[32, 24], action_layer=request.param)
-    policy.build(jax.random.PRNGKey(3), lambda _: 0.0, 0.0)
+    policy.build(jax.random.PRNGKey(3))
     return policy
 
 
 @pytest.fixture
 def batch():
     rng = np.random.default_rng(0)
-    return ReplayBufferSamplesNp(
+    return Batch(
         rng.normal(size=(BATCH, D)).astype(np.float32),
         rng.uniform(-1, 1, size=(BATCH, M)).astype(np.float32),
         rng.normal(size=(BATCH, D)).astype(np.float32),
@@ -48,12 +48,14 @@ def assert_trees_close(got, want, rtol=2e-4, atol=2e-6):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol), got, want)
 
 
-def run(function, head, policy, batch, steps=5):
-    """``steps`` updates from the same start; (actor, critic, metrics)."""
-    actor, qf, key = copies(policy.actor_state, policy.qf_state, jax.random.PRNGKey(7))
-    for _ in range(steps):
-        actor, qf, key, metrics = function(*head, actor, qf, key, batch, LEARNING_RATE, QF_LEARNING_RATE, TAU)
-    return actor, qf, metrics
+def run(dpg, policy, batch, steps=5, sigma=0.0, policy_delay=1, together=1):
+    """``steps`` updates from the same start, ``together`` in a call; (actor, critic, metrics)."""
+    learned = Learned(policy.actor_state, policy.qf_state, policy.sigma_state, jax.random.PRNGKey(7), no_metrics())
+    batches = jax.tree.map(lambda array: np.stack([array] * together), batch)
+    rates = Rates(LEARNING_RATE, QF_LEARNING_RATE, TAU, sigma)
+    for _ in range(steps // together):
+        learned = compiled_updates()(dpg, policy_delay, learned, batches, rates)
+    return learned.actor, learned.critics, learned.metrics
 
 
 def run_plain(sigma, n_samples, policy, batch, steps=5):
@@ -76,8 +78,8 @@ def run_plain(sigma, n_samples, policy, batch, steps=5):
 
 @pytest.mark.parametrize("n_samples", [1, 6])
 def test_soft_update_equals_algorithm_1_written_plainly(policy, batch, n_samples):
-    dpg = SoftDPG(policy.qf, sigma=0.4, n_samples=n_samples, estimator="paper", antithetic=False)
-    fast = run(compiled_update(), (dpg,), policy, batch)
+    dpg = SoftDPG(policy.qf, n_samples=n_samples, estimator="paper", antithetic=False)
+    fast = run(dpg, policy, batch, sigma=0.4)
     slow = run_plain(0.4, n_samples, policy, batch)
     for got, want in zip(fast[:2], slow[:2], strict=True):
         assert_trees_close(got.params, want.params)
@@ -93,8 +95,9 @@ def test_soft_update_equals_algorithm_1_written_plainly(policy, batch, n_samples
 def test_centered_gradient_approaches_the_derivative_of_the_smoothed_critic(policy, batch, antithetic):
     """With many samples both estimators give grad_a E[Q(s, a + sigma w)], here far from the bounds."""
     actions = np.zeros((BATCH, M), np.float32)
-    dpg = SoftDPG(policy.qf, sigma=0.1, n_samples=5_000, estimator="centered", antithetic=antithetic)
-    gradient, value = dpg.action_gradient(policy.qf_state.params, batch.observations, actions, jax.random.key(0))
+    dpg = SoftDPG(policy.qf, n_samples=5_000, estimator="centered", antithetic=antithetic)
+    arguments = (policy.qf_state.params, batch.observations, actions, jax.random.key(0), 0.1)
+    gradient, value, _ = dpg.action_gradient(*arguments)
     w = jax.random.normal(jax.random.key(1), (5_000, M, 1))
 
     def smoothed(a):
@@ -107,9 +110,9 @@ def test_centered_gradient_approaches_the_derivative_of_the_smoothed_critic(poli
 
 def test_tiny_sigma_recovers_ddpg(policy, batch):
     """As sigma goes to 0 the smoothed target and gradient become those of DDPG."""
-    soft = SoftDPG(policy.qf, sigma=1e-3, n_samples=4_000, estimator="centered", antithetic=True)
+    soft = SoftDPG(policy.qf, n_samples=4_000, estimator="centered", antithetic=True)
     actions = batch.actions * 0.9
-    arguments = (policy.qf_state.params, batch.observations, actions, jax.random.key(0))
+    arguments = (policy.qf_state.params, batch.observations, actions, jax.random.key(0), 1e-3)
     np.testing.assert_allclose(soft.next_value(*arguments), DPG(policy.qf).next_value(*arguments), atol=1e-4)
     np.testing.assert_allclose(
         soft.action_gradient(*arguments)[0], DPG(policy.qf).action_gradient(*arguments)[0], atol=0.05
@@ -138,7 +141,7 @@ def test_ddpg_update_by_hand(policy, batch):
         return -jnp.mean(q(stepped, batch.observations, pi(params, batch.observations)))
 
     actor_gradient = jax.grad(actor_loss)(actor_state.params)
-    actor, qf, metrics = run(compiled_update(), (DPG(policy.qf),), policy, batch, steps=1)
+    actor, qf, metrics = run(DPG(policy.qf), policy, batch, steps=1)
 
     assert_trees_close(qf.params, stepped, atol=1e-5)
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(actor_gradient)))
@@ -160,4 +163,4 @@ def test_saturated_actions_are_counted(policy, batch):
     last["kernel"] = jnp.zeros_like(last["kernel"])
     last["bias"] = jnp.array([10.0, 0.0])
     policy.actor_state = actor
-    assert run(compiled_update(), (DPG(policy.qf),), policy, batch, steps=1)[2]["saturated_actions"] == 0.5
+    assert run(DPG(policy.qf), policy, batch, steps=1)[2]["saturated_actions"] == 0.5

@@ -1,0 +1,402 @@
+"""What DDPG, TD3 and the soft algorithms share: SB3's off-policy algorithm around the compiled update."""
+
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+import jax
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.base_class import maybe_make_env
+from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import ActionNoise, NormalActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, ReplayBufferSamples, Schedule
+from stable_baselines3.common.utils import FloatSchedule
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
+
+from softdpg.algorithms.arguments import check_rate, check_share, check_train_freq, check_whole
+from softdpg.algorithms.buffers import RecordReplayBuffer
+from softdpg.algorithms.noise import SmoothingNoise
+from softdpg.algorithms.policies import DDPGPolicy
+from softdpg.algorithms.sigma import Sigma, make_sigma_state
+from softdpg.algorithms.spaces import all_finite, check_spaces, float32_space
+from softdpg.algorithms.types import Batch
+from softdpg.algorithms.update import DPG, Learned, Rates, compiled_updates, no_metrics
+
+_SATURATION_PATIENCE = 5_000  # updates with nearly all actions at a bound before the user is told
+_MOST_UPDATES_IN_A_CALL = 64
+Exploration = ActionNoise | float | Literal["sigma"] | None
+SelfAlgorithm = TypeVar("SelfAlgorithm", bound="DPGAlgorithm")
+
+
+class DPGAlgorithm(OffPolicyAlgorithm):
+    """Deterministic policy gradients on SB3's off-policy loop; a subclass says what its critics are asked.
+
+    The agent works in actions scaled to [-1, 1]. Parameters are those of the subclasses.
+    """
+
+    policy_aliases: ClassVar[dict[str, type[DDPGPolicy]]] = {  # type: ignore[assignment]
+        "MlpPolicy": DDPGPolicy,
+        "MultiInputPolicy": DDPGPolicy,
+    }
+    policy: DDPGPolicy
+    action_space: spaces.Box
+    observation_space: spaces.Space
+    replay_buffer_class: type[ReplayBuffer] | None
+    key: jax.Array
+    policy_delay: int = 1  # a subclass that has these sets them before it calls the constructor here
+    sigma: Sigma = 0.0
+
+    def __init__(
+        self,
+        policy: str | type[DDPGPolicy],
+        env: GymEnv | str | None,
+        *,
+        learning_rate: float | Schedule,
+        buffer_size: int,
+        learning_starts: int,
+        batch_size: int,
+        tau: float,
+        gamma: float,
+        train_freq: int | tuple[int, str],
+        gradient_steps: int,
+        action_noise: Exploration,
+        replay_buffer_class: type[ReplayBuffer] | None,
+        replay_buffer_kwargs: dict[str, Any] | None,
+        optimize_memory_usage: bool,
+        n_steps: int,
+        stats_window_size: int,
+        tensorboard_log: str | None,
+        policy_kwargs: dict[str, Any] | None,
+        verbose: int,
+        seed: int | None,
+        device: str,
+        _init_setup_model: bool,
+        qf_learning_rate: float | Schedule | None,
+        policy_defaults: dict[str, Any],
+    ) -> None:
+        self.learning_rate, self.qf_learning_rate = learning_rate, qf_learning_rate or learning_rate
+        self.buffer_size, self.learning_starts, self.batch_size = buffer_size, learning_starts, batch_size
+        self.tau, self.gamma, self.n_steps = tau, gamma, n_steps
+        self.train_freq, self.gradient_steps = train_freq, gradient_steps
+        self._check_arguments()
+        if env is not None:
+            env = maybe_make_env(env, verbose)
+            check_spaces(env.observation_space, env.action_space)
+        super().__init__(
+            policy=policy,
+            env=env,  # type: ignore[arg-type]
+            learning_rate=learning_rate,
+            buffer_size=buffer_size,
+            learning_starts=learning_starts,
+            batch_size=batch_size,
+            tau=tau,
+            gamma=gamma,
+            train_freq=train_freq,
+            gradient_steps=gradient_steps,
+            action_noise=self._as_action_noise(action_noise, env),
+            replay_buffer_class=replay_buffer_class,
+            replay_buffer_kwargs=replay_buffer_kwargs,
+            optimize_memory_usage=optimize_memory_usage,
+            n_steps=n_steps,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            device="cpu",  # of SB3's buffers; the networks are JAX's
+            seed=seed,
+            sde_support=False,
+            support_multi_env=True,
+            supported_action_spaces=(spaces.Box,),
+        )
+        self.qf_schedule = None if qf_learning_rate is None else FloatSchedule(qf_learning_rate)
+        self._policy_defaults = policy_defaults
+        self._device_name = str(device)
+        self._metrics = no_metrics()
+        self._told_of_saturation = False
+        if _init_setup_model:
+            self._setup_model()
+
+    def _check_arguments(self) -> None:
+        """``ValueError`` that names the first argument which cannot be."""
+        check_rate("learning_rate", self.learning_rate)
+        check_rate("qf_learning_rate", self.qf_learning_rate)
+        check_whole("buffer_size", self.buffer_size, 1)
+        check_whole("learning_starts", self.learning_starts, 0)
+        check_whole("batch_size", self.batch_size, 1)
+        check_share("tau", self.tau)
+        check_share("gamma", self.gamma)
+        check_train_freq(self.train_freq)
+        check_whole("gradient_steps", self.gradient_steps, -1)
+        check_whole("n_steps", self.n_steps, 1)
+        check_whole("policy_delay", self.policy_delay, 1)
+
+    @staticmethod
+    def _as_action_noise(action_noise: Exploration, env: GymEnv | None) -> ActionNoise | None:
+        if action_noise is None or isinstance(action_noise, ActionNoise):
+            return action_noise
+        shape = () if env is None else env.action_space.shape or ()
+        if isinstance(action_noise, str) and action_noise == "sigma":
+            return SmoothingNoise(int(np.prod(shape)))
+        if isinstance(action_noise, str) or not 0 <= action_noise < np.inf:
+            raise ValueError(
+                f'action_noise must be a standard deviation >= 0, "sigma", an ActionNoise or None: {action_noise}'
+            )
+        if env is None or action_noise == 0:
+            return None
+        return NormalActionNoise(np.zeros(shape), np.full(shape, action_noise))
+
+    def _setup_model(self) -> None:
+        self._setup_lr_schedule()
+        self.set_random_seed(self.seed)
+        if self.replay_buffer is None:
+            self._setup_replay_buffer()
+        self._convert_train_freq()
+        # After load the policy is there already.
+        if getattr(self, "policy", None) is None:
+            policy_kwargs = {**self._policy_defaults, **self.policy_kwargs}
+            self.policy = self.policy_class(  # type: ignore[assignment]
+                self.observation_space, self.action_space, self.lr_schedule, **policy_kwargs
+            )
+            self.key = self.policy.build(self.key)
+            if self.sigma == "auto":
+                self.policy.sigma_state = make_sigma_state(self.policy.actor.action_dim)
+        if self._device_name != "auto":
+            placed = jax.device_put((self.policy.actor_state, self.policy.qf_state), _device(self._device_name))
+            self.policy.actor_state, self.policy.qf_state = placed
+
+    def _setup_replay_buffer(self) -> None:
+        if self.n_steps > 1 and self.replay_buffer_class is not None:
+            warnings.warn(
+                f"n_steps={self.n_steps} has no effect with replay_buffer_class={self.replay_buffer_class.__name__}: "
+                "give the buffer its own n_steps and gamma through replay_buffer_kwargs if it has them",
+                stacklevel=4,
+            )
+        if self.replay_buffer_class is None:
+            self.replay_buffer_class = self._default_buffer()
+        kwargs = dict(self.replay_buffer_kwargs)
+        if issubclass(self.replay_buffer_class, HerReplayBuffer):
+            assert self.env is not None, "HerReplayBuffer needs an environment"
+            kwargs["env"] = self.env
+        self.replay_buffer = self.replay_buffer_class(
+            self.buffer_size,
+            # Whatever precision the environment has, the buffer keeps float32: half the memory, all that is needed
+            float32_space(self.observation_space),
+            self.action_space,
+            device="cpu",
+            n_envs=self.n_envs,
+            optimize_memory_usage=self.optimize_memory_usage,
+            **kwargs,
+        )
+
+    def _default_buffer(self) -> type[ReplayBuffer]:
+        space = self.observation_space
+        if isinstance(space, spaces.Dict):
+            if self.n_steps > 1:
+                raise ValueError("n_steps > 1 is not supported for Dict observations")
+            return DictReplayBuffer
+        if self.n_steps > 1:
+            self.replay_buffer_kwargs.update(n_steps=self.n_steps, gamma=self.gamma)
+            return NStepReplayBuffer
+        floats = isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
+        return RecordReplayBuffer if floats and not self.optimize_memory_usage else ReplayBuffer
+
+    def set_random_seed(self, seed: int | None = None) -> None:
+        """Seed JAX, NumPy, Python and the action space; see SB3."""
+        super().set_random_seed(seed)
+        self.key = jax.random.PRNGKey(np.random.randint(2**14) if seed is None else seed)  # noqa: NPY002
+
+    @property
+    def dpg(self) -> DPG:
+        """What the update asks of the critics, from the settings as they are now."""
+        return self._make_dpg()
+
+    def _make_dpg(self) -> DPG:
+        """The only thing in which the algorithms of the family differ."""
+        raise NotImplementedError
+
+    def current_sigma(self) -> float | np.ndarray:
+        """The scale of the smoothing noise now: a number, or ``(m,)`` if it is learned."""
+        if self.policy.sigma_state is not None:
+            return np.exp(np.asarray(self.policy.sigma_state.params))
+        return float(self.sigma(self._current_progress_remaining) if callable(self.sigma) else self.sigma)
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return [], []
+
+    def _excluded_save_params(self) -> list[str]:
+        # The policy holds JAX arrays, which pickle as they are.
+        excluded = set(super()._excluded_save_params()) - {"policy"}
+        return [*excluded, "_device_name", "_metrics"]
+
+    def learn(
+        self: SelfAlgorithm,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 4,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfAlgorithm:
+        """Train for ``total_timesteps`` steps of the environment; see SB3. The log is named after the class."""
+        return super().learn(
+            total_timesteps=total_timesteps,
+            callback=callback,
+            log_interval=log_interval,
+            tb_log_name=tb_log_name or type(self).__name__,
+            reset_num_timesteps=reset_num_timesteps,
+            progress_bar=progress_bar,
+        )
+
+    def _sample_action(
+        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As in SB3, without its way from scaled actions to those of the environment and back before the noise."""
+        if self.num_timesteps < learning_starts:
+            return super()._sample_action(learning_starts, action_noise, n_envs)
+        assert self._last_obs is not None
+        observations, _ = self.policy.prepare_obs(self._last_obs)
+        scaled = np.asarray(self.policy._predict(observations)).reshape(n_envs, *self.action_space.shape)
+        if not np.isfinite(scaled).all():
+            raise ValueError(
+                f"the policy diverged: its action at step {self.num_timesteps} is NaN, after {self._n_updates} updates"
+            )
+        if action_noise is not None:
+            if isinstance(action_noise, SmoothingNoise):
+                action_noise.sigma = np.broadcast_to(self.current_sigma(), self.action_space.shape).ravel()
+            scaled = np.clip(scaled + action_noise(), -1, 1)
+        return self.policy.unscale_action(scaled), scaled
+
+    def train(self, gradient_steps: int, batch_size: int) -> None:
+        """Sample ``gradient_steps`` batches and update critics, actor and targets with each."""
+        qf_schedule = self.qf_schedule or self.lr_schedule
+        progress = self._current_progress_remaining
+        # A learned sigma is part of what the update changes.
+        sigma = 0.0 if self.policy.sigma_state is not None else self.current_sigma()
+        rates = Rates(self.lr_schedule(progress), qf_schedule(progress), self.tau, sigma)
+        # Of any other number of updates each would be a call of its own, or something to compile.
+        together = gradient_steps if gradient_steps in (1, self.gradient_steps) else 1
+        together = min(together, _MOST_UPDATES_IN_A_CALL)
+        while gradient_steps > 0:
+            together = min(together, gradient_steps)
+            batches = self._sample_batches(together, batch_size)
+            policy = self.policy
+            learned = Learned(policy.actor_state, policy.qf_state, policy.sigma_state, self.key, self._metrics)
+            actor, critics, sigma_state, key, metrics = compiled_updates()(
+                self.dpg, int(self.policy_delay), learned, batches, rates
+            )
+            # At once, and past torch's __setattr__, which looks for modules and parameters in everything it is given.
+            policy.__dict__.update(actor_state=actor, qf_state=critics, sigma_state=sigma_state)
+            self.__dict__.update(key=key, _metrics=metrics, _n_updates=self._n_updates + together)
+            gradient_steps -= together
+        self._warn_of_saturation()
+
+    def _sample_batches(self, n_batches: int, batch_size: int) -> Batch:
+        """``n_batches`` batches in arrays ``(n_batches, batch_size, ...)``."""
+        batch = self._sample_batch(n_batches * batch_size)
+        return Batch(*(array.reshape(n_batches, batch_size, *array.shape[1:]) for array in batch))
+
+    def _sample_batch(self, batch_size: int) -> Batch:
+        assert self.replay_buffer is not None
+        if isinstance(self.replay_buffer, RecordReplayBuffer):
+            arrays = self.replay_buffer.sample_arrays(batch_size, env=self._vec_normalize_env)
+            return Batch(*(*arrays, np.full(batch_size, self.gamma, np.float32)))
+        return self._as_batch(self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
+
+    def _as_batch(self, samples: ReplayBufferSamples) -> Batch:
+        """Samples of any SB3 buffer as flat NumPy arrays: ``(batch, d)``, ``(batch, m)`` and ``(batch,)``."""
+        size = len(samples.actions)
+        discounts = np.full(size, self.gamma, np.float32) if samples.discounts is None else samples.discounts.numpy()
+        return Batch(
+            self._flat(samples.observations),
+            samples.actions.numpy(),
+            self._flat(samples.next_observations),
+            samples.dones.numpy().reshape(size),
+            samples.rewards.numpy().reshape(size),
+            discounts.reshape(size),
+        )
+
+    def _flat(self, observations: Any) -> np.ndarray:
+        if isinstance(observations, dict):
+            assert isinstance(self.observation_space, spaces.Dict)
+            return np.concatenate([self._flat(observations[name]) for name in self.observation_space], axis=1)
+        array = observations.numpy()
+        return array.reshape(len(array), -1).astype(np.float32, copy=False)
+
+    def _warn_of_saturation(self) -> None:
+        # Every so often: the number has to be waited for.
+        if self._told_of_saturation or self._n_updates % 1_000 >= max(self.gradient_steps, 1):
+            return
+        if self._metrics["saturated_updates"] >= _SATURATION_PATIENCE:
+            self._told_of_saturation = True
+            warnings.warn(
+                f"more than 99 % of the actions have been at a bound for {_SATURATION_PATIENCE:,} updates: the policy "
+                'has probably stopped learning. Likely causes: estimator="paper" where returns are negative '
+                '(use estimator="centered"), a learning rate that is too high, or rewards of a very large scale '
+                "(scale them, or use layer norm: policy_kwargs={'layer_norm': True})",
+                stacklevel=2,
+            )
+
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, BaseCallback]:
+        result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        assert self._last_obs is not None
+        if not all_finite(self._last_obs):
+            raise ValueError(f"the observation after reset, at step {self.num_timesteps}, is NaN or infinite")
+        return result
+
+    def _store_transition(
+        self,
+        replay_buffer: ReplayBuffer,
+        buffer_action: np.ndarray,
+        new_obs: np.ndarray | dict[str, np.ndarray],
+        reward: np.ndarray,
+        dones: np.ndarray,
+        infos: list[dict[str, Any]],
+    ) -> None:
+        # Checked here, before anything is stored: neither buffer nor weights ever see a value that is not finite.
+        if not np.isfinite(reward).all():
+            raise ValueError(f"the reward of step {self.num_timesteps} is NaN or infinite: {reward}")
+        last_obs = [
+            infos[i]["terminal_observation"] for i in np.flatnonzero(dones) if "terminal_observation" in infos[i]
+        ]
+        if not all(map(all_finite, [new_obs, *last_obs])):
+            raise ValueError(f"the observation of step {self.num_timesteps} is NaN or infinite")
+        super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
+
+    def export(self, path: str | Path) -> Path:
+        """Write the deterministic policy for use without this package; returns the path.
+
+        Observation in, action in the environment's own units out; the observation statistics of a ``VecNormalize``
+        are included.
+
+        :param path: ``.onnx``, ``.py`` (needs NumPy alone) or ``.safetensors``
+        """
+        from softdpg.algorithms.export import export_policy
+
+        return export_policy(self.policy, path, self.get_vec_normalize_env(), {"algorithm": type(self).__name__})
+
+    def dump_logs(self) -> None:
+        """Write the log. Only here are the results of the last update waited for."""
+        if self._n_updates:
+            self.logger.record("train/learning_rate", self.lr_schedule(self._current_progress_remaining))
+            self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+            for name, value in self._metrics.items():
+                self.logger.record(f"train/{name}", float(value))
+        super().dump_logs()
+
+
+def _device(name: str) -> jax.Device:
+    try:
+        return jax.devices({"cuda": "gpu"}.get(name, name))[0]
+    except RuntimeError:
+        available = sorted({device.platform for device in jax.devices()} | {"auto", "cpu"})
+        raise ValueError(f"device {name!r} is not available to JAX; available: {', '.join(available)}") from None

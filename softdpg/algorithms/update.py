@@ -1,0 +1,176 @@
+"""The one update of the family: critics towards a target, actor along an action gradient, targets after both.
+
+What tells DDPG, TD3 and the soft algorithms apart is the value of the next state and the gradient with respect to the
+action: the two methods of :class:`DPG`, which each algorithm's file says anew where it differs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax.training.train_state import TrainState
+
+from softdpg.algorithms.compilation import compiler_options
+from softdpg.algorithms.networks import Critics
+from softdpg.algorithms.sigma import ascend_log_sigma
+from softdpg.algorithms.smoothing import Scale
+from softdpg.algorithms.types import Array, Batch, TargetedState
+
+SATURATED = 0.99  # an action beyond this share of its bound counts as saturated in the log
+Metrics = dict[str, jax.Array]
+
+
+class Ascent(NamedTuple):
+    """Where to move the actions.
+
+    :param gradient: of the value with respect to the action, ``(batch, m)``
+    :param values: ``(batch,)``
+    :param log_sigma_gradient: derivative of the mean value by ``log sigma``, ``(m,)``, where the draws give one
+    """
+
+    gradient: jax.Array
+    values: jax.Array
+    log_sigma_gradient: jax.Array | None = None
+
+
+@dataclass(frozen=True)
+class DPG:
+    """What the update asks of the critics: the value of the next state, and where to move the action of a state.
+
+    Of several critics the least counts. ``sigma`` is the scale of the noise on the action, ``()`` or ``(m,)``, in
+    actions scaled to [-1, 1]; here there is none.
+    """
+
+    critics: Critics
+
+    def next_value(
+        self, params: Any, observations: Array, actions: jax.Array, key: jax.Array, sigma: Scale
+    ) -> jax.Array:
+        """``min_j Q_j(s', pi(s'))``.
+
+        :param params: parameters of the target critics
+        :param observations: ``s'``, ``(batch, d)``
+        :param actions: ``pi(s')`` of the target actor, ``(batch, m)``
+        :return: ``(batch,)``
+        """
+        return self.critics.apply(params, observations, actions).min(axis=0)
+
+    def action_gradient(
+        self, params: Any, observations: Array, actions: jax.Array, key: jax.Array, sigma: Scale
+    ) -> Ascent:
+        """``grad_a min_j Q_j(s, a)`` at ``a = pi(s)``, and the value there.
+
+        :param params: parameters of the critics
+        :param observations: ``s``, ``(batch, d)``
+        :param actions: ``pi(s)``, ``(batch, m)``
+        """
+        values, pullback = jax.vjp(lambda a: self.critics.apply(params, observations, a).min(axis=0), actions)
+        return Ascent(pullback(jnp.ones_like(values))[0], values)
+
+
+class Learned(NamedTuple):
+    """All that an update changes. ``sigma`` is the state of a learned smoothing scale, or None."""
+
+    actor: TargetedState
+    critics: TargetedState
+    sigma: TrainState | None
+    key: jax.Array
+    metrics: Metrics
+
+
+class Rates(NamedTuple):
+    """Numbers that an update takes from outside: step sizes of actor, critics and targets, and the noise's scale."""
+
+    learning_rate: float
+    qf_learning_rate: float
+    tau: float
+    sigma: Scale  # of no effect where it is learned
+
+
+def no_metrics() -> Metrics:
+    """What is logged, before the first update."""
+    names = ("critic_loss", "q_mean", "actor_loss", "actor_gradient_norm", "saturated_actions", "saturated_updates")
+    return {name: jnp.zeros(()) for name in names}
+
+
+def update(dpg: DPG, policy_delay: int, learned: Learned, batch: Batch, rates: Rates) -> Learned:
+    """Update critics and targets from one batch, and with every ``policy_delay``-th the actor, too."""
+    actor, critics, sigma_state, key, metrics = learned
+    key, target_key, actor_key = jax.random.split(key, 3)
+    sigma = rates.sigma if sigma_state is None else jnp.exp(sigma_state.params)
+
+    # Critics: y = r + discount * V(s'), minimise the sum over critics of mean (y - Q_j(s, a))^2 / 2
+    next_actions = actor.apply_fn(actor.target_params, batch.next_observations)
+    next_values = dpg.next_value(critics.target_params, batch.next_observations, next_actions, target_key, sigma)
+    targets = batch.rewards + (1 - batch.dones) * batch.discounts * next_values
+
+    def critic_loss(params: Any) -> tuple[jax.Array, jax.Array]:
+        values = critics.apply_fn(params, batch.observations, batch.actions)
+        return 0.5 * jnp.mean((targets - values) ** 2, axis=-1).sum(), values
+
+    (loss, values), gradient = jax.value_and_grad(critic_loss, has_aux=True)(critics.params)
+    critics = _descend(critics, gradient, rates.qf_learning_rate)
+    metrics = metrics | {"critic_loss": loss, "q_mean": values.mean()}
+
+    # Actor: grad_theta J = mean over s of grad_theta pi(s) g(s), g the gradient with respect to the action
+    def actor_step(
+        actor: TargetedState, sigma_state: TrainState | None, metrics: Metrics
+    ) -> tuple[TargetedState, TrainState | None, Metrics]:
+        actions, pullback = jax.vjp(lambda params: actor.apply_fn(params, batch.observations), actor.params)
+        ascent = dpg.action_gradient(critics.params, batch.observations, actions, actor_key, sigma)
+        (gradient,) = pullback(-ascent.gradient / len(actions))
+        if sigma_state is not None:
+            sigma_state = ascend_log_sigma(sigma_state, ascent.log_sigma_gradient)
+        saturated = jnp.mean(jnp.abs(actions) > SATURATED)
+        metrics = metrics | {
+            "actor_loss": -ascent.values.mean(),
+            # As products: less work for XLA than the sum over all squares
+            "actor_gradient_norm": jnp.sqrt(optax.tree.vdot(gradient, gradient)),
+            "saturated_actions": saturated,
+            "saturated_updates": jnp.where(saturated > SATURATED, metrics["saturated_updates"] + policy_delay, 0.0),
+        }
+        return _descend(actor, gradient, rates.learning_rate), sigma_state, metrics
+
+    if policy_delay == 1:
+        actor, sigma_state, metrics = actor_step(actor, sigma_state, metrics)
+    else:
+        due = critics.step % policy_delay == 0
+        actor, sigma_state, metrics = jax.lax.cond(due, actor_step, lambda *same: same, actor, sigma_state, metrics)
+
+    # Targets: w' <- (1 - tau) w' + tau w
+    critics, actor = (
+        state.replace(target_params=optax.incremental_update(state.params, state.target_params, rates.tau))
+        for state in (critics, actor)
+    )
+    return Learned(actor, critics, sigma_state, key, metrics)
+
+
+def updates(dpg: DPG, policy_delay: int, learned: Learned, batches: Batch, rates: Rates) -> Learned:
+    """One :func:`update` after another: the arrays of ``batches`` have one more axis in front, over the updates."""
+    if len(batches.rewards) == 1:
+        return update(dpg, policy_delay, learned, jax.tree.map(lambda array: array[0], batches), rates)
+
+    def step(learned: Learned, batch: Batch) -> tuple[Learned, None]:
+        return update(dpg, policy_delay, learned, batch, rates), None
+
+    return jax.lax.scan(step, learned, batches)[0]
+
+
+@cache
+def compiled_updates() -> Callable[[DPG, int, Learned, Batch, Rates], Learned]:
+    """:func:`updates` as one compiled function.
+
+    It does not reuse the memory of its arguments, which would save little: whenever it is interrupted, they are whole.
+    """
+    return jax.jit(updates, static_argnums=(0, 1), compiler_options=compiler_options())
+
+
+def _descend(state: TargetedState, gradient: Any, learning_rate: float | jax.Array) -> TargetedState:
+    """One step of the optimiser, which was made with step size 1, at the given learning rate."""
+    steps, opt_state = state.tx.update(gradient, state.opt_state, state.params)
+    params = jax.tree.map(lambda param, step: param + learning_rate * step, state.params, steps)
+    return state.replace(step=state.step + 1, params=params, opt_state=opt_state)
