@@ -40,3 +40,10 @@ def test_commit_hooks_are_those_of_the_makefile() -> None:
     for hook in repo["hooks"]:
         command = hook["entry"].removeprefix(".venv/bin/").removesuffix(" --force-exclude")
         assert f"$(BIN)/{command}" in makefile
+
+
+def test_the_layout_lists_every_folder() -> None:
+    text = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", text, re.M)
+    folders = {path.parent.name for path in (ROOT / "softdpg").glob("*/__init__.py")}
+    assert set(listed) == folders | {"cli"}
