@@ -9,6 +9,7 @@ import numpy as np
 import optax
 from flax.training.train_state import TrainState
 
+from softdpg.algorithms.smoothing import assert_ranks
 from softdpg.algorithms.types import Array
 
 Sigma = float | Callable[[float], float] | Literal["auto"]
@@ -53,6 +54,7 @@ def log_sigma_gradient(w: Array, values: Array) -> jax.Array:
     :param values: ``f`` at the perturbed points, ``(N, ...)``
     :return: ``(m,)``, the mean over all further axes
     """
+    assert_ranks(w=(w, max(jnp.ndim(w), 2)), values=(values, jnp.ndim(w) - 1))
     pairs = len(values) // 2
     means = (values[:pairs] + values[pairs:]) / 2
     advantages = (means - means.mean(axis=0)) * (pairs / (pairs - 1))

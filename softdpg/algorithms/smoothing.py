@@ -46,7 +46,7 @@ def perturbed(x: jax.Array, w: jax.Array, sigma: Scale, low: float = -jnp.inf, h
     :param w: ``(N, m, ...)``
     :return: ``(N, m, ...)``
     """
-    _assert_ranks(w=(w, jnp.ndim(x) + 1), x=(x, max(jnp.ndim(x), 1)))
+    assert_ranks(w=(w, jnp.ndim(x) + 1), x=(x, max(jnp.ndim(x), 1)))
     return jnp.clip(x + _by_component(sigma, x) * w, low, high)
 
 
@@ -56,7 +56,7 @@ def smoothed_value(values: jax.Array) -> jax.Array:
     :param values: ``f`` at the perturbed points, ``(N, ...)``
     :return: ``(...)``
     """
-    _assert_ranks(values=(values, max(jnp.ndim(values), 1)))
+    assert_ranks(values=(values, max(jnp.ndim(values), 1)))
     return values.mean(axis=0)
 
 
@@ -72,7 +72,7 @@ def paper_gradient(x: jax.Array, points: jax.Array, values: jax.Array, sigma: Sc
     :param values: ``f(a_i)``, ``(N, ...)``
     :return: ``(m, ...)``
     """
-    _assert_ranks(x=(x, max(jnp.ndim(x), 1)), points=(points, jnp.ndim(x) + 1), values=(values, jnp.ndim(x)))
+    assert_ranks(x=(x, max(jnp.ndim(x), 1)), points=(points, jnp.ndim(x) + 1), values=(values, jnp.ndim(x)))
     return _mean((points - x) * values[:, None]) / _by_component(sigma, x) ** 2
 
 
@@ -95,7 +95,7 @@ def centered_gradient(w: jax.Array, values: jax.Array, sigma: Scale, antithetic:
     :param antithetic: the draws are antithetic pairs in the order of :func:`gaussian_perturbations`
     :return: ``(m, ...)``
     """
-    _assert_ranks(w=(w, max(jnp.ndim(w), 2)), values=(values, jnp.ndim(w) - 1))
+    assert_ranks(w=(w, max(jnp.ndim(w), 2)), values=(values, jnp.ndim(w) - 1))
     n_samples = len(values)
     sigma = _by_component(sigma, w[0])
     if antithetic:
@@ -108,10 +108,11 @@ def centered_gradient(w: jax.Array, values: jax.Array, sigma: Scale, antithetic:
 
 def _by_component(sigma: Scale, x: jax.Array) -> Scale:
     """Sigma so that it multiplies ``x``, ``(m, ...)``, component by component."""
+    assert jnp.ndim(sigma) <= 1, f"sigma must have rank 0 or 1, not {jnp.ndim(sigma)}: {jnp.shape(sigma)}"
     return sigma if jnp.ndim(sigma) == 0 else jnp.reshape(sigma, (-1, *[1] * (jnp.ndim(x) - 1)))
 
 
-def _assert_ranks(**arguments: tuple[jax.Array, int]) -> None:
+def assert_ranks(**arguments: tuple[jax.Array | np.ndarray, int]) -> None:
     """Assert that each named array has the rank beside it; shapes are static, so that a compiled call costs nothing."""
     for name, (array, rank) in arguments.items():
         assert jnp.ndim(array) == rank, f"{name} must have rank {rank}, not {jnp.ndim(array)}: {jnp.shape(array)}"

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from softdpg.algorithms.sigma import log_sigma_gradient
 from softdpg.algorithms.smoothing import (
     centered_gradient,
     gaussian_perturbations,
@@ -183,6 +184,9 @@ X, W, VALUES = jnp.zeros((2, 4)), jnp.zeros((6, 2, 4)), jnp.zeros((6, 4))  # m =
         (perturbed, (X[:, 0], W, 0.1), r"w must have rank 2, not 3: \(6, 2, 4\)"),
         (perturbed, (X, W[:, :, 0], 0.1), r"w must have rank 3, not 2: \(6, 2\)"),
         (perturbed, (X[0, 0], W[0, 0], 0.1), r"x must have rank 1, not 0: \(\)"),
+        (perturbed, (X, W, X), r"sigma must have rank 0 or 1, not 2: \(2, 4\)"),
+        (paper_gradient, (X, W, VALUES, X), r"sigma must have rank 0 or 1, not 2"),
+        (centered_gradient, (W, VALUES, X), r"sigma must have rank 0 or 1, not 2"),
         (smoothed_value, (VALUES[0, 0],), r"values must have rank 1, not 0: \(\)"),
         (paper_gradient, (X[0, 0], W[0, 0], VALUES[0, 0], 0.1), r"x must have rank 1, not 0: \(\)"),
         (paper_gradient, (X, W[0], VALUES, 0.1), r"points must have rank 3, not 2: \(2, 4\)"),
@@ -190,6 +194,7 @@ X, W, VALUES = jnp.zeros((2, 4)), jnp.zeros((6, 2, 4)), jnp.zeros((6, 4))  # m =
         (paper_gradient, (X[:, 0], W[:, :, 0], VALUES, 0.1), r"values must have rank 1, not 2: \(6, 4\)"),
         (centered_gradient, (W[:, 0, 0], VALUES[:, 0], 0.1), r"w must have rank 2, not 1: \(6,\)"),
         (centered_gradient, (W, VALUES[:, 0], 0.1), r"values must have rank 2, not 1: \(6,\)"),
+        (log_sigma_gradient, (W, VALUES[:, 0]), r"values must have rank 2, not 1: \(6,\)"),
         (centered_gradient, (W, W, 0.1, True), r"values must have rank 2, not 3: \(6, 2, 4\)"),
     ],
 )
