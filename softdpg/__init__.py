@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from softdpg.algorithms.soft_td3 import SoftTD3
     from softdpg.algorithms.td3 import TD3
 
-__version__ = "0.1.0"
+    __version__: str
+
 __all__ = ["DDPG", "TD3", "SoftDDPG", "SoftTD3", "__version__"]
 
 register_envs()
@@ -27,6 +28,10 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # stands in pyproject.toml alone
+        from importlib.metadata import version
+
+        return version("softdpg")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -12,16 +12,15 @@ import tyro
 
 from softdpg import paper
 from softdpg.errors import UserError, require_extra
-from softdpg.runs.config import RunConfig
 
 
 def train(
-    config: Annotated[RunConfig, tyro.conf.arg(name="")], out: Path, keep_buffer: bool = False, restart: bool = False
+    settings: Annotated[Any, tyro.conf.arg(name="")], out: Path, keep_buffer: bool = False, restart: bool = False
 ) -> None:
     """Train one agent in a run directory. The same command goes on with a run that was stopped or killed.
 
     Args:
-        config: Settings of the run.
+        settings: Settings of the run.
         out: The run directory; new, empty, or that of the same run.
         keep_buffer: Keep the replay buffer's file after the run is finished.
         restart: Start over; the files of the run so far are set aside in its directory.
@@ -31,16 +30,16 @@ def train(
     use_one_thread()
     from softdpg.runs.training import train
 
-    sys.exit(train(config, out, keep_buffer=keep_buffer, restart=restart))
+    sys.exit(train(settings.config(), out, keep_buffer=keep_buffer, restart=restart))
 
 
 def reproduce(
     target: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="TARGET")]],
     out: Path = Path("runs/reproduce"),
-    steps: int = paper.TOTAL_TIMESTEPS,
+    steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     seeds: int = paper.SEEDS,
     envs: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="ENV [ENV ...]")] = None,
-    algos: tuple[str, ...] = paper.PAPER_ALGORITHMS,
+    algos: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="ALGO [ALGO ...]")] = None,
     engine: Literal["local", "ray"] = "local",
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
@@ -50,10 +49,10 @@ def reproduce(
     Args:
         target: table1, table2, sensitivity-samples, sensitivity-sigma, toy or all.
         out: Directory of the run directories.
-        steps: Environment steps of a run.
+        steps: Environment steps of a run. The paper's 1,000,000 unless given, and 5,000 for the toy.
         seeds: Runs of each environment and algorithm.
         envs: Environments instead of the target's own: Ant for both rewards, AntDiscrete for one, or a Gymnasium id.
-        algos: Algorithms, of ddpg, soft-ddpg and soft-ddpg-centered.
+        algos: Algorithms, by the names of softdpg train. The paper's two unless given.
         engine: Processes on this machine, or tasks on a Ray cluster.
         address: Head of a Ray cluster, host:port or auto. Without it a local one is started.
         workers: Processes at a time on this machine. All cores unless given.
@@ -158,6 +157,7 @@ def toy(
     batch_size: int = 64,
     action_layer: Literal["second", "input"] = "second",
     workers: int = 2,
+    algos: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ALGO [ALGO ...]")] = paper.STUDY_ALGORITHMS,
     out: Path = Path("runs/toy"),
 ) -> None:
     """Train on the paper's toy and draw its figure 1: learned critics beside the exact ones. Under 3 minutes.
@@ -167,16 +167,17 @@ def toy(
         steps: Environment steps of a run; the first 1,000 are uniformly random.
         epsilon: Half the width of the rewarded interval.
         gamma: Discount factor. The critic needs steps in proportion to 1 / (1 - gamma).
-        sigma: Smoothing parameter of Soft DDPG.
+        sigma: Smoothing parameter.
         batch_size: Transitions of an update.
         action_layer: Hidden layer of the critic where the action enters.
         workers: Runs side by side, one thread each.
+        algos: Algorithms, by the names of softdpg train; not those of other libraries.
         out: Directory of the picture.
     """
     require_extra("report", "softdpg toy")
     from softdpg.studies.toy import ToySettings, run
 
-    run(ToySettings(seeds, steps, epsilon, gamma, sigma, batch_size, action_layer, workers), out)
+    run(ToySettings(seeds, steps, epsilon, gamma, sigma, batch_size, action_layer, workers, algos), out)
 
 
 def envs(markdown: bool = False) -> None:
@@ -195,7 +196,7 @@ def envs(markdown: bool = False) -> None:
 
 
 def demo(out: Path = Path("demo"), steps: int = 8_000, seed: int = 0) -> None:
-    """Train DDPG and Soft DDPG (both estimators) on Pendulum with discrete rewards: minutes, a table and a picture.
+    """Train the paper's algorithms on Pendulum with discrete rewards: minutes, a table and a picture.
 
     Args:
         out: Directory of the runs and of demo.png.
@@ -250,6 +251,10 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 def main() -> None:
     """Entry point of the console script."""
     try:
+        from softdpg.runs.flags import settings_class
+
+        # Here and not above: plugins may have added algorithms.
+        train.__annotations__["settings"] = Annotated[settings_class(), tyro.conf.arg(name="")]
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS, prog="softdpg", description="Soft Deterministic Policy Gradient: train, reproduce, inspect."
         )

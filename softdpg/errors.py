@@ -1,5 +1,7 @@
-"""The error that the command reports as a single line, and the one for what is not installed."""
+"""The error that the command reports as a single line, the one for what is not installed, and suggestions."""
 
+import difflib
+import re
 from importlib.util import find_spec
 
 # The extras of pyproject.toml and the modules by which each is known to be installed.
@@ -33,3 +35,17 @@ def require_extra(extra: str, what: str) -> None:
     """
     if any(find_spec(module) is None for module in EXTRAS[extra]):
         raise MissingExtraError(extra, what)
+
+
+def near_matches(name: str, known: list[str]) -> str:
+    """``; did you mean A, B?`` for the known names nearest to ``name``, or nothing. Of versions the newest is named."""
+    newest = {re.sub(r"-v\d+$", "", candidate): candidate for candidate in sorted(known, key=_version)}
+    stems = {stem.rsplit("/")[-1].lower(): stem for stem in newest} | {stem.lower(): stem for stem in newest}
+    wanted = re.sub(r"-v\d+$", "", name.lower())
+    found = dict.fromkeys(newest[stems[key]] for key in difflib.get_close_matches(wanted, stems, n=6, cutoff=0.6))
+    return f"; did you mean {', '.join(list(found)[:3])}?" if found else ""
+
+
+def _version(name: str) -> int:
+    match = re.search(r"-v(\d+)$", name)
+    return int(match[1]) if match else -1

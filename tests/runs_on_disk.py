@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from softdpg import paper
+from softdpg.algorithms.registry import ALGORITHMS
 
 HYPERPARAMETERS = {**paper.HYPERPARAMETERS, "action_layer": "second", "learning_starts": 1000}
 
@@ -24,13 +25,13 @@ def write_run(
     **hyperparameters: object,
 ) -> Path:
     """A run evaluated every ``every`` steps with the given means; ``steps`` is where it is to end."""
-    known = paper.ALGORITHMS[algorithm]
-    soft = known.estimator is not None
+    known = ALGORITHMS[algorithm]
+    soft = known.smoothed
     steps = steps or every * len(means)
     directory.mkdir(parents=True)
     config = {
-        "algo": known.algo,
-        "estimator": known.estimator,
+        "algo": known.base,
+        "estimator": known.hyperparameters.get("estimator"),
         "env": env,
         "seed": seed,
         "steps": steps,

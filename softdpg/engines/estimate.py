@@ -11,8 +11,8 @@ from softdpg.engines import Job
 class Speeds(NamedTuple):
     """Steps a second of one run on one core, evaluations left out."""
 
-    ddpg: float
-    soft_ddpg: float  # N = 50
+    exact: float
+    smoothed: float  # N = 50
 
 
 # Steps a second of processor time on one core of a 2-core AMD EPYC virtual machine, with the paper's settings.
@@ -45,9 +45,9 @@ def typical_speed(job: Job) -> float:
     """Steps a second expected of a run that has no like; the time of an update grows linearly with N."""
     name = job.config.env.removeprefix("softdpg/").rsplit("-v")[0].removesuffix("Discrete").removesuffix("Continuous")
     middle = Speeds(*(median(column) for column in zip(*TYPICAL.values(), strict=True)))
-    ddpg, soft_ddpg = (1 / speed for speed in TYPICAL.get(name, middle))
+    exact, smoothed = (1 / speed for speed in TYPICAL.get(name, middle))
     samples = job.config.n_samples or 0
-    return 1 / (ddpg + (soft_ddpg - ddpg) * samples / paper.N_SAMPLES)
+    return 1 / (exact + (smoothed - exact) * samples / paper.N_SAMPLES)
 
 
 def _recorded(jobs: Iterable[Job]) -> dict[tuple[object, ...], float]:
@@ -61,4 +61,4 @@ def _recorded(jobs: Iterable[Job]) -> dict[tuple[object, ...], float]:
 
 
 def _kind(job: Job) -> tuple[object, ...]:
-    return job.config.env, job.config.algo, job.config.n_samples
+    return job.config.env, job.config.algorithm.name, job.config.n_samples

@@ -1,14 +1,17 @@
 """The process of one run: ``softdpg train`` with one thread, which never outlives the process that started it."""
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+from softdpg.errors import UserError
 from softdpg.runs.config import RunConfig
 from softdpg.runs.threads import use_one_thread
+from softdpg.runs.training import train
 
 _PR_SET_PDEATHSIG = 1
 
@@ -18,7 +21,7 @@ def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
     environment = dict(os.environ)
     use_one_thread(environment)
     command = [sys.executable, "-m", __name__, str(os.getpid())]
-    command += ["train", *config.arguments(), "--out", str(out)]
+    command += [json.dumps(config.to_json()), str(out)]
     out.mkdir(parents=True, exist_ok=True)
     with (out / "train.log").open("ab") as log:
         return subprocess.Popen(
@@ -48,9 +51,14 @@ def _main() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv.pop(1)):
         sys.exit("the process that started this run is gone")
-    from softdpg.cli import main
-
-    main()
+    try:
+        code = train(RunConfig.from_json(json.loads(sys.argv[1])), Path(sys.argv[2]))
+    except UserError as error:
+        print(f"softdpg: error: {error}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

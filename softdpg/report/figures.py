@@ -14,7 +14,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from softdpg import paper
-from softdpg.report.style import STYLES, env_title
+from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.report.style import SYMBOLS, env_title, style
 from softdpg.report.tables import format_steps
 from softdpg.results.cells import Cell, Results, Row, Sweep
 from softdpg.results.statistics import mean_std
@@ -83,20 +84,17 @@ def curves_figure(rows: list[list[Row]]) -> Figure:
 def sensitivity_figure(sweeps: list[Sweep]) -> Figure:
     """Final score against N (left) and sigma (right), a row of panels for each environment."""
     envs = list(dict.fromkeys(sweep.env for sweep in sweeps))
-    figure = _figure(2, len(envs), width=3.4)
-    panels = figure.subplots(len(envs), 2, squeeze=False)
+    figure = _figure(len(paper.SWEEPS), len(envs), width=3.4)
+    panels = figure.subplots(len(envs), len(paper.SWEEPS), squeeze=False)
     for i, env in enumerate(envs):
-        for j, (parameter, label, chosen) in enumerate(
-            [
-                ("n_samples", f"N, at $\\sigma$ = {paper.SIGMA:g}", paper.N_SAMPLES),
-                ("sigma", f"$\\sigma$, at N = {paper.SENSITIVITY_SIGMA_N_SAMPLES}", paper.SIGMA),
-            ]
-        ):
-            axes, found = panels[i, j], [s for s in sweeps if (s.env, s.parameter) == (env, parameter)]
+        for j, design in enumerate(paper.SWEEPS):
+            symbol, fixed = (SYMBOLS[name].mathematics for name in (design.parameter, design.fixed[0]))
+            label = f"{symbol}, at {fixed} = {design.fixed[1]:g}"
+            axes, found = panels[i, j], [s for s in sweeps if (s.env, s.design) == (env, design)]
             axes.set_visible(bool(found))
             for sweep in found:
                 _draw_sweep(axes, sweep)
-            axes.axvline(chosen, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
+            axes.axvline(design.chosen, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
             axes.set(title=env_title(env), xlabel=label, ylabel="final score")
     cells = [cell for sweep in sweeps for cell in sweep.cells.values()]
     _footer(figure, cells, "dotted: the paper's choice; mean and one standard deviation over")
@@ -112,30 +110,30 @@ def _figure(columns: int, rows: int, width: float = PANEL_WIDTH) -> Figure:
 
 
 def _draw_curve(axes: Axes, algorithm: str, cell: Cell) -> None:
-    style, mean = STYLES[algorithm], cell.curves.mean(axis=0)
-    marker = style.marker if len(mean) == 1 else None  # a line needs two points
-    label = paper.ALGORITHMS[algorithm].label
-    axes.plot(cell.steps, mean, color=style.color, dashes=style.dash, marker=marker, label=label)
+    look, mean = style(algorithm), cell.curves.mean(axis=0)
+    marker = look.marker if len(mean) == 1 else None  # a line needs two points
+    label = ALGORITHMS[algorithm].label
+    axes.plot(cell.steps, mean, color=look.color, dashes=look.dash, marker=marker, label=label)
     if len(cell.runs) > 1:
         std = cell.curves.std(axis=0, ddof=1)
-        axes.fill_between(cell.steps, mean - std, mean + std, color=style.color, alpha=0.18, linewidth=0)
+        axes.fill_between(cell.steps, mean - std, mean + std, color=look.color, alpha=0.18, linewidth=0)
 
 
 def _draw_sweep(axes: Axes, sweep: Sweep) -> None:
-    style, values = STYLES[sweep.algorithm], list(sweep.cells)
+    look, values = style(sweep.algorithm), list(sweep.cells)
     summary = [mean_std(cell.scores) for cell in sweep.cells.values()]
     axes.errorbar(
         values,
         [mean for mean, _ in summary],
         yerr=[std or 0.0 for _, std in summary],
-        color=style.color,
-        marker=style.marker,
+        color=look.color,
+        marker=look.marker,
         markersize=4,
         capsize=2.5,
-        label=paper.ALGORITHMS[sweep.algorithm].label,
+        label=ALGORITHMS[sweep.algorithm].label,
     )
     for value, cell in sweep.cells.items():
-        axes.plot([value] * len(cell.scores), cell.scores, ".", color=style.color, alpha=0.4, markersize=3)
+        axes.plot([value] * len(cell.scores), cell.scores, ".", color=look.color, alpha=0.4, markersize=3)
     axes.set_xscale("log")
     axes.set_xticks(values, [f"{value:g}" for value in values])
     axes.xaxis.set_minor_locator(NullLocator())
@@ -144,7 +142,7 @@ def _draw_sweep(axes: Axes, sweep: Sweep) -> None:
 def _footer(figure: Figure, cells: list[Cell], what: str) -> None:
     """One legend for all panels, and how many seeds are behind them."""
     handles = {label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels())}  # noqa: B905
-    ordered = [a.label for a in paper.ALGORITHMS.values() if a.label in handles]
+    ordered = [a.label for a in ALGORITHMS.values() if a.label in handles]
     legend = figure.legend(
         [handles[label] for label in ordered], ordered, loc="lower center", ncols=len(ordered), frameon=False
     )

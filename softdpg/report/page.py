@@ -7,9 +7,10 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.document import Section, Table, Text
 from softdpg.report.plots import curve_plot, sweep_plots
-from softdpg.report.style import STYLES
+from softdpg.report.style import style
 from softdpg.report.tables import HOW_TO_READ, coverage, format_steps
 from softdpg.results.cells import Results
 
@@ -103,4 +104,4 @@ def _json(value: Any) -> str:
 
 
 def _colors(attribute: str) -> str:
-    return "".join(f"--{name}: {getattr(style, attribute)};" for name, style in STYLES.items())
+    return "".join(f"--{name}: {getattr(style(name), attribute)};" for name in ALGORITHMS)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from softdpg import paper
-from softdpg.report.style import STYLES, env_title
+from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.report.style import SYMBOLS, env_title, style
 from softdpg.report.tables import describe
 from softdpg.results.cells import Cell, Results, Row, Sweep
 from softdpg.results.statistics import mean_std
@@ -32,7 +32,7 @@ def sweep_plots(results: Results) -> list[Plot]:
     groups: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in results.sweeps:
         groups.setdefault((sweep.env, sweep.parameter), []).append(sweep)
-    return [_sweep_plot(env, parameter, sweeps) for (env, parameter), sweeps in groups.items()]
+    return [_sweep_plot(sweeps) for sweeps in groups.values()]
 
 
 def _layout(title: str, x: str, y: str) -> Plot:
@@ -54,20 +54,19 @@ def _meta(algorithm: str, part: str) -> Plot:
 
 
 def _mean(algorithm: str, cell: Cell) -> Plot:
-    style, label = STYLES[algorithm], paper.ALGORITHMS[algorithm].label
     spread = [mean_std(scores) for scores in cell.curves.T]
     seeds = f"{len(cell.runs)} seed{'s' * (len(cell.runs) > 1)}"
     texts = [f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}" for mean, std in spread]
     return {
         "type": "scatter",
         "mode": "lines+markers" if len(cell.steps) == 1 else "lines",
-        "name": label,
+        "name": ALGORITHMS[algorithm].label,
         "legendgroup": algorithm,
         "x": cell.steps.tolist(),
         "y": [round(mean, 4) for mean, _ in spread],
         "text": texts,
         "hovertemplate": f"%{{text}} ({seeds})",
-        "line": {"width": 2, "dash": style.plotly_dash},
+        "line": {"width": 2, "dash": style(algorithm).plotly_dash},
         "meta": _meta(algorithm, "mean") | {"detail": describe(cell)},
     }
 
@@ -93,15 +92,13 @@ def _band(algorithm: str, cell: Cell) -> list[Plot]:
     ]
 
 
-def _sweep_plot(env: str, parameter: str, sweeps: list[Sweep]) -> Plot:
-    symbol, fixed, chosen = (
-        ("N", f"σ = {paper.SIGMA:g}", paper.N_SAMPLES)
-        if parameter == "n_samples"
-        else ("σ", f"N = {paper.SENSITIVITY_SIGMA_N_SAMPLES}", paper.SIGMA)
-    )
+def _sweep_plot(sweeps: list[Sweep]) -> Plot:
+    env, design = sweeps[0].env, sweeps[0].design
+    symbol = SYMBOLS[design.parameter].page
+    fixed, chosen = f"{SYMBOLS[design.fixed[0]].page} = {design.fixed[1]:g}", design.chosen
     data: list[Plot] = []
     for sweep in sweeps:
-        style, cells = STYLES[sweep.algorithm], sweep.cells
+        look, cells = style(sweep.algorithm), sweep.cells
         spread = [mean_std(cell.scores) for cell in cells.values()]
         data += [
             {
@@ -118,15 +115,15 @@ def _sweep_plot(env: str, parameter: str, sweeps: list[Sweep]) -> Plot:
             {
                 "type": "scatter",
                 "mode": "lines+markers",
-                "name": paper.ALGORITHMS[sweep.algorithm].label,
+                "name": ALGORITHMS[sweep.algorithm].label,
                 "legendgroup": sweep.algorithm,
                 "x": list(cells),
                 "y": [round(mean, 4) for mean, _ in spread],
                 "error_y": {"type": "data", "array": [round(std or 0.0, 4) for _, std in spread]},
                 "text": [describe(cell, swept=True) for cell in cells.values()],
                 "hovertemplate": f"{symbol} = %{{x}}: %{{y:.1f}} ± %{{error_y.array:.1f}}<br>%{{text}}<extra></extra>",
-                "line": {"width": 2, "dash": style.plotly_dash},
-                "marker": {"size": 8, "symbol": style.plotly_marker},
+                "line": {"width": 2, "dash": look.plotly_dash},
+                "marker": {"size": 8, "symbol": look.plotly_marker},
                 "meta": _meta(sweep.algorithm, "mean"),
             },
         ]

@@ -1,11 +1,13 @@
 """Which settings, versions, commits and machines are behind a set of runs."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 
 from softdpg import paper
+from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.document import Table, Text
+from softdpg.results.cells import show, symbol
+from softdpg.results.reading import NAMED
 from softdpg.results.records import STATES, Run
 
 
@@ -43,17 +45,18 @@ def _values(texts: Iterable[str]) -> str:
 
 
 def _hyperparameters(runs: list[Run]) -> list[list[str]]:
-    smoothed = [run.settings for run in runs if run.settings.sigma is not None]
     settings = [run.settings for run in runs]
     rows = []
-    if smoothed:
-        rows += [["sigma (Soft DDPG)", _values(f"{s.sigma:g}" for s in smoothed), f"{paper.SIGMA:g}"]]
-        rows += [["N (Soft DDPG)", _values(str(s.n_samples) for s in smoothed), str(paper.N_SAMPLES)]]
+    for name, theirs in (("sigma", paper.SIGMA), ("n_samples", paper.N_SAMPLES)):
+        values = [show(value) for value in (getattr(s, name) for s in settings) if value is not None]
+        if values:
+            rows += [[f"{symbol(name)} ({ALGORITHMS[paper.METHOD].label})", _values(values), show(theirs)]]
     rows += [["total timesteps", _values(f"{s.steps:,}" for s in settings), f"{paper.TOTAL_TIMESTEPS:,}"]]
-    for name in sorted({name for s in settings for name, _ in s.hyperparameters}):
-        theirs = json.dumps(paper.HYPERPARAMETERS[name]) if name in paper.HYPERPARAMETERS else "not stated"
-        rows.append([name, _values(dict(s.hyperparameters).get(name, "") for s in settings), theirs])
-    rows += [["evaluation every", _values(f"{s.evaluation_every:,} steps" for s in settings), "not stated"]]
+    for name in sorted({name for s in settings for name, _ in s.hyperparameters if name not in NAMED}):
+        stated = show(paper.HYPERPARAMETERS[name]) if name in paper.HYPERPARAMETERS else "not stated"
+        given = [dict(s.hyperparameters).get(name) for s in settings]
+        rows.append([name, _values("" if value is None else show(value) for value in given), stated])
+    rows += [["evaluation every", _values(f"{s.evaluate_every:,} steps" for s in settings), "not stated"]]
     rows += [["evaluation episodes", _values(str(s.evaluation_episodes) for s in settings), "not stated"]]
     return rows
 

@@ -1,26 +1,27 @@
-"""How figures show algorithms and environments: names, colours safe for colour-blind readers, distinct dashes."""
+"""How figures and tables name and draw what they show."""
 
 from typing import NamedTuple
 
 from softdpg import paper
+from softdpg.algorithms.registry import ALGORITHMS, Style
 
 
-class Style(NamedTuple):
-    """Colour (Okabe and Ito's palette; lighter on dark), the same dashes and marker for matplotlib and plotly."""
-
-    color: str
-    dark_color: str
-    dash: tuple[float, ...]
-    plotly_dash: str
-    marker: str
-    plotly_marker: str
+def style(algorithm: str) -> Style:
+    """Colour, dashes and marker of an algorithm."""
+    found = ALGORITHMS[algorithm].style
+    assert found is not None  # the registry gives one to every entry
+    return found
 
 
-STYLES = {
-    "ddpg": Style("#0072B2", "#56B4E9", (4, 1.5), "7px,3px", "s", "square"),
-    "soft-ddpg": Style("#D55E00", "#FF9447", (), "solid", "o", "circle"),
-    "soft-ddpg-centered": Style("#009E73", "#3FD6A8", (1, 1.2), "2px,2px", "D", "diamond"),
-}
+class Symbol(NamedTuple):
+    """A hyperparameter in plain text, in the page and in matplotlib's mathematics."""
+
+    text: str
+    page: str
+    mathematics: str
+
+
+SYMBOLS = {"n_samples": Symbol("N", "N", "N"), "sigma": Symbol("sigma", "σ", "$\\sigma$")}
 
 
 def env_title(env: str) -> str:

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 
 from softdpg import paper
+from softdpg.algorithms.registry import ALGORITHMS, Algorithm
 from softdpg.report.document import Section, Table, Text
 from softdpg.report.settings_tables import settings_tables
+from softdpg.report.style import SYMBOLS
 from softdpg.results.cells import Cell, Results, Row, Sweep, deviations, differences
 from softdpg.results.statistics import (
     Comparison,
@@ -93,18 +95,18 @@ def measured(cell: Cell | None, bold: bool = False, swept: bool = False) -> Text
 
 
 def order(row: Row, scores: paper.Scores, rewards: paper.Rewards) -> Text:
-    """Whether Soft DDPG and DDPG come in the paper's order, and whether the seeds suffice to say so."""
-    ddpg, soft = row.cells.get("ddpg"), row.cells.get("soft-ddpg")
-    reported = [scores.score(rewards, name) for name in ("soft-ddpg", "ddpg")]
+    """Whether method and baseline come in the paper's order, and whether the seeds suffice to say so."""
+    method, baseline = row.cells.get(paper.METHOD), row.cells.get(paper.BASELINE)
+    reported = [scores.score(rewards, name) for name in (paper.METHOD, paper.BASELINE)]
     assert reported[0]
     assert reported[1]
-    if ddpg is None or soft is None:
+    if method is None or baseline is None:
         return Text(MISSING)
-    comparison = row.comparisons.get("soft-ddpg")
+    comparison = row.comparisons.get(paper.METHOD)
     if comparison is None:
         return Text(MISSING, "not at the same step yet")
     theirs = reported[0].mean - reported[1].mean
-    ours = float(soft.scores.mean() - ddpg.scores.mean())
+    ours = float(method.scores.mean() - baseline.scores.mean())
     if theirs == 0:
         return Text("a tie in the paper", _p_value(comparison))
     verdict = "tie" if ours == 0 else "yes" if (ours > 0) == (theirs > 0) else "no"
@@ -150,23 +152,23 @@ def _paper_section(results: Results, number: int, title: str) -> Section | None:
     return Section(f"table{number}", title, notes, tables, envs) if tables else None
 
 
-def _algorithms(rows: Iterable[Row]) -> list[paper.Algorithm]:
+def _algorithms(rows: Iterable[Row]) -> list[Algorithm]:
     names = {name for row in rows for name in row.cells}
-    return [algorithm for name, algorithm in paper.ALGORITHMS.items() if name in names or algorithm.in_paper]
+    return [algorithm for name, algorithm in ALGORITHMS.items() if name in names or name in paper.PAPER_ALGORITHMS]
 
 
 def _score_table(present: dict[str, Row], rewards: paper.Rewards) -> Table:
     algorithms = _algorithms(present.values())
     header = ["Environment"]
     for algorithm in algorithms:
-        header += [f"{algorithm.label}, reported"] if algorithm.in_paper else []
+        header += [f"{algorithm.label}, reported"] if algorithm.name in paper.PAPER_ALGORITHMS else []
         header += [f"{algorithm.label}, measured"]
     rows = []
     for name, row in present.items():
         scores = paper.PAPER_SCORES[name]
         best = max(scores.score(rewards, key) or (0.0, 0.0) for key in paper.PAPER_ALGORITHMS)[0]
         means = {key: row.cells[key].scores.mean() for key in paper.PAPER_ALGORITHMS if key in row.cells}
-        decided = _decided(row.comparisons.get("soft-ddpg"))
+        decided = _decided(row.comparisons.get(paper.METHOD))
         line = [Text(paper.ENVIRONMENTS[name].label)]
         for algorithm in algorithms:
             score = scores.score(rewards, algorithm.name)
@@ -179,11 +181,11 @@ def _score_table(present: dict[str, Row], rewards: paper.Rewards) -> Table:
 
 
 def _robust_table(title: str, rows: dict[str, Row]) -> Table:
-    """Interquartile means, and each Soft DDPG against DDPG; the last line averages over environments."""
+    """Interquartile means, and each algorithm against the baseline; the last line averages over environments."""
     algorithms = _algorithms(rows.values())
-    contenders = [algorithm for algorithm in algorithms if algorithm.name != "ddpg"]
+    contenders = [algorithm for algorithm in algorithms if algorithm.name != paper.BASELINE]
     header = ["Environment", *(f"{algorithm.label}, IQM" for algorithm in algorithms)]
-    header += [f"P({algorithm.label} > DDPG)" for algorithm in contenders]
+    header += [f"P({algorithm.label} > {ALGORITHMS[paper.BASELINE].label})" for algorithm in contenders]
     lines = []
     for label, row in rows.items():
         cells = [row.cells.get(algorithm.name) for algorithm in algorithms]
@@ -193,7 +195,7 @@ def _robust_table(title: str, rows: dict[str, Row]) -> Table:
         )
     comparable = {
         algorithm.name: [
-            (row.cells[algorithm.name].scores, row.cells["ddpg"].scores)
+            (row.cells[algorithm.name].scores, row.cells[paper.BASELINE].scores)
             for row in rows.values()
             if algorithm.name in row.comparisons
         ]
@@ -218,8 +220,9 @@ def _sensitivity_section(sweeps: list[Sweep]) -> Section | None:
     notes = ["The paper finds N = 50 best at sigma = 0.2, and sigma = 0.2 best at N = 10, on continuous Ant."]
     tables = []
     for sweep in sweeps:
-        symbol, fixed = ("N", "sigma = 0.2") if sweep.parameter == "n_samples" else ("sigma", "N = 10")
-        title = f"{sweep.env}, {paper.ALGORITHMS[sweep.algorithm].label}: {symbol} at {fixed}"
+        symbol = SYMBOLS[sweep.parameter].text
+        fixed = f"{SYMBOLS[sweep.design.fixed[0]].text} = {sweep.design.fixed[1]:g}"
+        title = f"{sweep.env}, {ALGORITHMS[sweep.algorithm].label}: {symbol} at {fixed}"
         rows = [[Text(f"{value:g}"), measured(cell, swept=True), _iqm(cell)] for value, cell in sweep.cells.items()]
         tables.append(Table(title, [symbol, "Measured", "IQM"], rows))
     return Section("sensitivity", "Sensitivity to N and sigma", notes, tables) if tables else None
@@ -244,7 +247,7 @@ def _other_settings(results: Results) -> Section | None:
         row = results.rows.get(cell.env)
         reference = (row.cells.get(cell.algorithm) or next(iter(row.cells.values()))) if row else None
         differing = differences(cell.settings, reference.settings) if reference else deviations(cell)
-        label = paper.ALGORITHMS[cell.algorithm].label
+        label = ALGORITHMS[cell.algorithm].label
         lines.append([Text(cell.env), Text(label), Text(", ".join(differing) or MISSING), measured(cell)])
     notes = ["These runs differ in their settings from those above, so they are in none of the cells there."]
     table = Table("Runs apart", ["Environment", "Algorithm", "Differs in", "Measured"], lines)

@@ -1,24 +1,26 @@
 """From runs to what is compared: cells (environment, algorithm, settings), rows of a table, sensitivity sweeps.
 
-Only runs with equal settings share a cell, and only cells with equal settings share a row. Whatever does not fit
-is kept apart and shown as runs with other settings.
+Only runs with equal settings share a cell. Cells share a row if they have one protocol: environment, steps and
+evaluation; hyperparameters may differ, as they do between algorithms. Whatever does not fit is kept apart and shown as
+runs with other settings.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softdpg import paper
-from softdpg.results.records import Run, Settings
+from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.results.records import Run
 from softdpg.results.statistics import Array, Comparison, compare
+from softdpg.runs.config import RunConfig
 
-# Besides sigma and N, what DDPG does not have and the estimators of Soft DDPG choose differently.
-SMOOTHING_HYPERPARAMETERS = frozenset({"antithetic"})
+_NOISE = {True: "antithetic instead of independent noise", False: "independent instead of antithetic noise"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ class Cell:
 
     env: str
     algorithm: str
-    settings: Settings
+    settings: RunConfig
     runs: tuple[Run, ...]
     waiting: int
 
@@ -63,30 +65,35 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The cells of one environment, by algorithm, at the settings they share; sigma and N are the paper's."""
+    """The cells of one environment and protocol, by algorithm; sigma and N are the algorithm's defaults."""
 
     env: str
     cells: dict[str, Cell]
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Each algorithm against DDPG, if both are there and at the same step."""
-        ddpg = self.cells.get("ddpg")
+        """Each algorithm against the baseline, if both are there and at the same step."""
+        baseline = self.cells.get(paper.BASELINE)
         return {
-            name: compare(cell.scores, ddpg.scores)
+            name: compare(cell.scores, baseline.scores)
             for name, cell in self.cells.items()
-            if ddpg and name != "ddpg" and cell.step == ddpg.step
+            if baseline and name != paper.BASELINE and cell.step == baseline.step
         }
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Cells of one environment and algorithm that differ in one smoothing parameter, in its order."""
+    """Cells of one environment and algorithm that differ in the parameter of a sweep of the paper, in its order."""
 
     env: str
     algorithm: str
-    parameter: Literal["n_samples", "sigma"]
+    design: paper.Sweep
     cells: dict[float, Cell]
+
+    @property
+    def parameter(self) -> str:
+        """Name of the parameter."""
+        return self.design.parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +114,7 @@ def arrange(runs: list[Run]) -> Results:
     sweeps = [
         sweep
         for env in envs
-        for algorithm, settings in paper.ALGORITHMS.items()
-        if settings.estimator
+        for algorithm in ALGORITHMS
         for sweep in _sweeps([cell for cell in cells if (cell.env, cell.algorithm) == (env, algorithm)])
     ]
     shown = {id(cell) for row in rows for cell in row.cells.values()}
@@ -127,46 +133,53 @@ def deviations(cell: Cell, swept: bool = False) -> list[str]:
     Sigma and N do not count in a sensitivity sweep (``swept``), whose subject they are.
     """
     settings, found = cell.settings, []
-    if not swept and settings.sigma not in (None, paper.SIGMA):
-        found.append(f"sigma {settings.sigma:g} instead of {paper.SIGMA:g}")
-    if not swept and settings.n_samples not in (None, paper.N_SAMPLES):
-        found.append(f"N {settings.n_samples} instead of {paper.N_SAMPLES}")
-    for name, text in settings.hyperparameters:
-        if name in paper.HYPERPARAMETERS and not _same(text, paper.HYPERPARAMETERS[name]):
-            found.append(f"{name} {text} instead of {json.dumps(paper.HYPERPARAMETERS[name])}")
-    if cell.algorithm == "soft-ddpg" and ("antithetic", "true") in settings.hyperparameters:
-        found.append("antithetic instead of independent noise")
-    if settings.evaluation_every != paper.EVALUATION_EVERY:
-        found.append(f"evaluated every {settings.evaluation_every} steps instead of {paper.EVALUATION_EVERY}")
+    for name, usual in _expected(cell.algorithm).items():
+        value = getattr(settings, name)
+        if value not in (None, usual) and not (swept and name in paper.SWEPT):
+            found.append(
+                _NOISE[value] if name == "antithetic" else f"{symbol(name)} {show(value)} instead of {show(usual)}"
+            )
+    if settings.evaluate_every != paper.EVALUATION_EVERY:
+        found.append(f"evaluated every {settings.evaluate_every} steps instead of {paper.EVALUATION_EVERY}")
     if settings.evaluation_episodes != paper.EVALUATION_EPISODES:
         found.append(f"{settings.evaluation_episodes} evaluation episodes instead of {paper.EVALUATION_EPISODES}")
     return found
 
 
-def differences(settings: Settings, reference: Settings) -> list[str]:
+def _expected(algorithm: str) -> dict[str, Any]:
+    """What departures are from: for the paper's algorithms what the paper states, for others all their defaults."""
+    entry = ALGORITHMS[algorithm]
+    of_the_paper = ALGORITHMS[entry.base].origin == "paper"
+    names = (*paper.SWEPT, *paper.HYPERPARAMETERS, "antithetic") if of_the_paper else tuple(entry.hyperparameters)
+    return {name: entry.hyperparameters[name] for name in names if entry.hyperparameters.get(name) is not None}
+
+
+def differences(settings: RunConfig, reference: RunConfig) -> list[str]:
     """Each setting that differs from a reference, as ``name value``."""
     ours, theirs = _flat(settings), _flat(reference)
     return [f"{name} {ours.get(name, 'not set')}" for name in ours | theirs if ours.get(name) != theirs.get(name)]
 
 
-def _flat(settings: Settings) -> dict[str, str]:
-    fixed = {name: value for name, value in vars(settings).items() if name != "hyperparameters" and value is not None}
-    return {name: f"{value:g}" if name == "sigma" else str(value) for name, value in fixed.items()} | dict(
-        settings.hyperparameters
-    )
+def _flat(settings: RunConfig) -> dict[str, str]:
+    given = {name: value for name, value in settings.hyperparameters if name != "estimator"}
+    names = ["steps", *(name for name in paper.SWEPT if name in given), "evaluate_every", "evaluation_episodes", *given]
+    return {name: show(getattr(settings, name)) for name in names}
 
 
-def _same(text: str, value: Any) -> bool:
-    try:
-        return bool(json.loads(text) == (list(value) if isinstance(value, tuple) else value))
-    except ValueError:
-        return False
+def symbol(name: str) -> str:
+    """A hyperparameter as the text of a table calls it."""
+    return {"n_samples": "N"}.get(name, name)
+
+
+def show(value: Any) -> str:
+    """A setting as text: JSON, but strings bare."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _cells(runs: Iterable[Run]) -> list[Cell]:
-    groups: dict[tuple[str, str, Settings], list[Run]] = {}
+    groups: dict[tuple[str, str, RunConfig], list[Run]] = {}
     for run in runs:
-        groups.setdefault((run.env, run.algorithm, run.settings), []).append(run)
+        groups.setdefault((run.env, run.algorithm, run.kind), []).append(run)
     cells = []
     for key, members in groups.items():
         counted = [run for run in members if run.finished] or members
@@ -176,18 +189,18 @@ def _cells(runs: Iterable[Run]) -> list[Cell]:
     return cells
 
 
-def _shared_settings(settings: Settings) -> tuple[Any, ...]:
-    """What cells of different algorithms must have in common to be compared."""
-    hyperparameters = tuple(item for item in settings.hyperparameters if item[0] not in SMOOTHING_HYPERPARAMETERS)
-    return settings.steps, settings.evaluation_every, settings.evaluation_episodes, hyperparameters
+def _protocol(settings: RunConfig) -> tuple[int, int, int]:
+    """What cells of one environment must have in common to be compared."""
+    return settings.steps, settings.evaluate_every, settings.evaluation_episodes
 
 
 def _row(env: str, cells: list[Cell]) -> Row:
-    """The settings with the paper's hyperparameters, the most algorithms, steps and seeds, in this order."""
-    groups: dict[tuple[Any, ...], dict[str, Cell]] = {}
+    """The protocol with the paper's hyperparameters, the most algorithms, steps and seeds, in this order."""
+    groups: dict[tuple[int, int, int], dict[str, Cell]] = {}
     for cell in sorted(cells, key=lambda cell: (not deviations(cell), len(cell.runs))):
-        if cell.settings.sigma in (None, paper.SIGMA) and cell.settings.n_samples in (None, paper.N_SAMPLES):
-            groups.setdefault(_shared_settings(cell.settings), {})[cell.algorithm] = cell
+        defaults = ALGORITHMS[cell.algorithm].hyperparameters
+        if all(getattr(cell.settings, name) == defaults.get(name) for name in paper.SWEPT):
+            groups.setdefault(_protocol(cell.settings), {})[cell.algorithm] = cell
     best = max(
         groups.values(),
         key=lambda group: (
@@ -198,21 +211,19 @@ def _row(env: str, cells: list[Cell]) -> Row:
         ),
         default={},
     )
-    return Row(env, {name: best[name] for name in paper.ALGORITHMS if name in best})
+    return Row(env, {name: best[name] for name in ALGORITHMS if name in best})
 
 
 def _sweeps(cells: list[Cell]) -> list[Sweep]:
     found = []
-    for parameter, fixed, value in (
-        ("n_samples", "sigma", paper.SIGMA),
-        ("sigma", "n_samples", paper.SENSITIVITY_SIGMA_N_SAMPLES),
-    ):
-        groups: dict[tuple[Any, ...], dict[float, Cell]] = {}
-        for cell in sorted(cells, key=lambda cell: (getattr(cell.settings, parameter), len(cell.runs))):
-            if getattr(cell.settings, fixed) == value:
-                key = _shared_settings(cell.settings)
-                groups.setdefault(key, {})[getattr(cell.settings, parameter)] = cell
+    for design in paper.SWEEPS:
+        groups: dict[RunConfig, dict[float, Cell]] = {}
+        swept = [cell for cell in cells if isinstance(getattr(cell.settings, design.parameter), int | float)]
+        for cell in sorted(swept, key=lambda cell: (getattr(cell.settings, design.parameter), len(cell.runs))):
+            if getattr(cell.settings, design.fixed[0]) == design.fixed[1]:
+                rest = cell.settings.with_hyperparameters({design.parameter: None})
+                groups.setdefault(rest, {})[getattr(cell.settings, design.parameter)] = cell
         best = max(groups.values(), key=len, default={})
         if len(best) > 1:
-            found.append(Sweep(cells[0].env, cells[0].algorithm, parameter, best))  # type: ignore[arg-type]
+            found.append(Sweep(cells[0].env, cells[0].algorithm, design, best))
     return found

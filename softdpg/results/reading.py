@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.errors import UserError
-from softdpg.paper import ALGORITHMS
-from softdpg.results.records import STATES, DamagedRunError, Items, Run, Settings, without_repeats
+from softdpg.results.records import SMOOTHING, STATES, DamagedRunError, Items, Run, without_repeats
+from softdpg.runs.config import RunConfig
+from softdpg.runs.directory import RunDirectory
 
 # Groups of config.json whose keys are not fixed; results.csv has one column for each key, as in versions.jax.
 OPEN_GROUPS = ("hyperparameters", "versions", "machine")
+# Hyperparameters that are not in the open group: two have columns of their own, one is in the algorithm's name.
+NAMED = (*SMOOTHING, "estimator")
 COLUMNS = (
     *("run", "env", "algorithm", "seed", "steps", "sigma", "n_samples", "evaluation.every", "evaluation.episodes"),
     *("commit", "state", "seconds", "step", "mean", "std"),
@@ -50,15 +54,15 @@ def write_csv(runs: Iterable[Run]) -> str:
             "algorithm": run.algorithm,
             "seed": run.seed,
             "steps": settings.steps,
-            "sigma": _text(settings.sigma),
-            "n_samples": _text(settings.n_samples),
-            "evaluation.every": settings.evaluation_every,
+            **{name: _text(getattr(settings, name)) for name in SMOOTHING},
+            "evaluation.every": settings.evaluate_every,
             "evaluation.episodes": settings.evaluation_episodes,
             "commit": run.commit,
             "state": run.state,
             "seconds": run.seconds,
         }
-        for group, items in zip(OPEN_GROUPS, (settings.hyperparameters, run.versions, run.machine), strict=True):
+        hyperparameters = tuple((key, _text(value)) for key, value in settings.hyperparameters if key not in NAMED)
+        for group, items in zip(OPEN_GROUPS, (hyperparameters, run.versions, run.machine), strict=True):
             fixed |= {f"{group}.{key}": value for key, value in items}
         for step, mean, std in zip(run.evaluated_at, run.means, run.stds, strict=True):
             rows.append(fixed | {"step": int(step), "mean": float(mean), "std": float(std)})
@@ -80,7 +84,7 @@ def _text(value: Any) -> str:
 
 def _items(group: Any) -> Items:
     if not isinstance(group, dict):
-        raise DamagedRunError("config.json: hyperparameters, versions and machine must be objects")
+        raise DamagedRunError("config.json: versions and machine must be objects")
     # An empty text in results.csv is a column that the run does not have, so None is left out here as well.
     return tuple(sorted((str(key), _text(value)) for key, value in group.items() if value not in (None, "")))
 
@@ -99,63 +103,32 @@ def _read_directory(directory: Path) -> tuple[list[Run], list[str]]:
     return runs, warnings
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_run(path: Path, name: str) -> tuple[Run, list[str]]:
+    directory = RunDirectory(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DamagedRunError(f"{path.name} is missing") from None
-    except ValueError:  # includes bad UTF-8
-        raise DamagedRunError(f"{path.name} is not valid JSON") from None
-    if not isinstance(content, dict):
-        raise DamagedRunError(f"{path.name} is not a JSON object")
-    return content
-
-
-def _read_run(directory: Path, name: str) -> tuple[Run, list[str]]:
-    config = _read_json(directory / "config.json")
-    doubts = []
+        config = directory.read_config()
+        settings = RunConfig.from_json(config)
+    except UserError as error:
+        raise DamagedRunError(str(error).removeprefix(f"{directory.path}: ")) from None
+    doubts, status = [], directory.read_status()
+    if not status:
+        what = "not valid JSON" if directory.status.exists() else "missing"
+        doubts.append(f"status.json is {what}, taken as interrupted")
     try:
-        status = _read_json(directory / "status.json")
-    except DamagedRunError as error:
-        status = {}
-        doubts.append(f"{error}, taken as interrupted")
-    try:
-        algorithm = _algorithm(config["algo"], config["estimator"])
-        evaluation = config["evaluation"]
-        settings = Settings(
-            steps=int(config["steps"]),
-            sigma=None if config["sigma"] is None else float(config["sigma"]),
-            n_samples=None if config["n_samples"] is None else int(config["n_samples"]),
-            evaluation_every=int(evaluation["every"]),
-            evaluation_episodes=int(evaluation["episodes"]),
-            hyperparameters=_items(config["hyperparameters"]),
-        )
         state = str(status.get("state", "interrupted"))
         run = Run(
             name=name,
-            env=str(config["env"]),
-            algorithm=algorithm,
-            seed=int(config["seed"]),
             settings=settings,
             versions=_items(config.get("versions", {})),
             machine=_items(config.get("machine", {})),
             commit=_text(config.get("commit")),
             state=state if state in STATES else "interrupted",
             seconds=float(status.get("seconds", 0.0)),
-            **_read_evaluations(directory / "evaluations.csv"),
+            **_read_evaluations(directory.evaluations),
         )
-    except KeyError as error:
-        raise DamagedRunError(f"config.json has no {error}") from None
     except (TypeError, ValueError) as error:
         raise DamagedRunError(f"config.json or status.json: {error}") from None
     return run, doubts
-
-
-def _algorithm(algo: Any, estimator: Any) -> str:
-    for algorithm in ALGORITHMS.values():
-        if (algorithm.algo, algorithm.estimator) == (algo, estimator):
-            return algorithm.name
-    raise DamagedRunError(f"unknown algorithm: algo {algo!r} with estimator {estimator!r}")
 
 
 def _read_evaluations(path: Path) -> dict[str, NDArray[Any]]:
@@ -201,31 +174,32 @@ def _read_csv(path: Path) -> list[Run]:
 def _run_from_rows(rows: list[dict[str, str]]) -> Run:
     first = rows[0]
     hyperparameters, versions, machine = (
-        tuple(
-            sorted(
-                (key.removeprefix(f"{group}."), value)
-                for key, value in first.items()
-                if key.startswith(f"{group}.") and value
-            )
-        )
+        {
+            key.removeprefix(f"{group}."): value
+            for key, value in sorted(first.items())
+            if key.startswith(f"{group}.") and value
+        }
         for group in OPEN_GROUPS
     )
+    if first["algorithm"] not in ALGORITHMS:
+        raise DamagedRunError(f"unknown algorithm {first['algorithm']!r}")
+    entry = ALGORITHMS[first["algorithm"]]
     values = np.array([[float(row["mean"]), float(row["std"])] for row in rows])
     return Run(
         name=first["run"],
-        env=first["env"],
-        algorithm=first["algorithm"],
-        seed=int(first["seed"]),
-        settings=Settings(
-            steps=int(first["steps"]),
-            sigma=float(first["sigma"]) if first["sigma"] else None,
-            n_samples=int(first["n_samples"]) if first["n_samples"] else None,
-            evaluation_every=int(first["evaluation.every"]),
-            evaluation_episodes=int(first["evaluation.episodes"]),
-            hyperparameters=hyperparameters,
+        settings=RunConfig(
+            first["env"],
+            entry.base,
+            int(first["steps"]),
+            int(first["seed"]),
+            int(first["evaluation.every"]),
+            int(first["evaluation.episodes"]),
+            estimator=entry.hyperparameters.get("estimator"),
+            **{name: _value(first[name]) for name in SMOOTHING},
+            **{name: _value(text) for name, text in hyperparameters.items()},
         ),
-        versions=versions,
-        machine=machine,
+        versions=tuple(versions.items()),
+        machine=tuple(machine.items()),
         commit=first["commit"],
         state=first["state"],
         seconds=float(first["seconds"]),
@@ -233,3 +207,11 @@ def _run_from_rows(rows: list[dict[str, str]]) -> Run:
         means=values[:, 0],
         stds=values[:, 1],
     )
+
+
+def _value(text: str) -> Any:
+    """The setting that :func:`_text` wrote."""
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text

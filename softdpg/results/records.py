@@ -1,13 +1,17 @@
 """A run as the report sees it: its settings, where it came from, and its evaluations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softdpg.paper import ALGORITHMS
+from softdpg.algorithms.registry import ALGORITHMS, Algorithm
+from softdpg.errors import UserError
+from softdpg.runs.config import RunConfig
 
+# What a smoothed critic cannot do without.
+SMOOTHING = ("sigma", "n_samples")
 STATES = ("finished", "running", "interrupted", "failed")
 Items = tuple[tuple[str, str], ...]
 
@@ -16,30 +20,12 @@ class DamagedRunError(Exception):
     """A run that cannot be read, and why."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What runs must share to be averaged: everything that shapes a result but environment, algorithm and seed.
-
-    Hyperparameters are sorted pairs (name, JSON text of the value).
-    """
-
-    steps: int
-    sigma: float | None
-    n_samples: int | None
-    evaluation_every: int
-    evaluation_episodes: int
-    hyperparameters: Items
-
-
 @dataclass(frozen=True, eq=False)
 class Run:
     """One run as far as it has come. ``evaluated_at``, ``means`` and ``stds`` have shape (evaluations,)."""
 
     name: str
-    env: str
-    algorithm: str
-    seed: int
-    settings: Settings
+    settings: RunConfig
     versions: Items
     machine: Items
     commit: str
@@ -50,11 +36,10 @@ class Run:
     stds: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise DamagedRunError(f"unknown algorithm {self.algorithm!r}")
-        smoothing = (self.settings.sigma, self.settings.n_samples)
-        if any((value is None) != (self.algorithm == "ddpg") for value in smoothing):
-            raise DamagedRunError(f"{self.algorithm} with sigma and n_samples {smoothing}")
+        missing = [name for name in SMOOTHING if (getattr(self.settings, name) is None) == self._entry.smoothed]
+        if missing:
+            values = tuple(getattr(self.settings, name) for name in SMOOTHING)
+            raise DamagedRunError(f"{self.algorithm} with {' and '.join(SMOOTHING)} {values}")
         if len(self.evaluated_at) == 0:
             raise DamagedRunError("no evaluations yet")
         if not (np.isfinite(self.means).all() and np.isfinite(self.stds).all()):
@@ -63,6 +48,43 @@ class Run:
             raise DamagedRunError("the steps of the evaluations do not increase")
         if self.evaluated_at[-1] > self.settings.steps:
             raise DamagedRunError(f"evaluated at step {self.evaluated_at[-1]} of {self.settings.steps}")
+
+    @property
+    def _entry(self) -> Algorithm:
+        settings = self.settings
+        try:
+            entry = settings.algorithm
+            if settings.estimator is not None and settings.estimator != entry.hyperparameters.get("estimator"):
+                raise UserError("")
+        except UserError:
+            raise DamagedRunError(
+                f"unknown algorithm: algo {settings.algo!r} with estimator {settings.estimator!r}"
+            ) from None
+        return entry
+
+    @property
+    def env(self) -> str:
+        """Gymnasium id of the environment."""
+        return self.settings.env
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm in the registry."""
+        return self._entry.name
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return self.settings.seed
+
+    @property
+    def kind(self) -> RunConfig:
+        """What runs must share to be averaged: everything that shapes a result but the seed.
+
+        What was not recorded, because the version that made the run did not have it yet, is the default.
+        """
+        same = replace(self.settings, seed=0, checkpoint_every=1)
+        return same.with_hyperparameters({**self._entry.hyperparameters, **dict(self.settings.hyperparameters)})
 
     @property
     def finished(self) -> bool:
@@ -75,7 +97,7 @@ def without_repeats(runs: list[Run]) -> tuple[list[Run], list[str]]:
     kept: dict[tuple[Any, ...], Run] = {}
     warnings = []
     for run in sorted(runs, key=lambda run: (-int(run.evaluated_at[-1]), not run.finished, run.name)):
-        key = (run.env, run.algorithm, run.settings, run.seed)
+        key = (run.kind, run.seed)
         if key in kept:
             warnings.append(f"{run.name}: skipped: the same run as {kept[key].name}")
         else:

@@ -1,162 +1,207 @@
 """All settings of one training run: what the command line takes and what ``config.json`` holds."""
 
 import shlex
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import tyro
+from typing import Any
 
 from softdpg import paper
-from softdpg.errors import UserError
+from softdpg.algorithms import registry
+from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, at_least, has_type, stored_type, type_name
+from softdpg.errors import UserError, near_matches
+
+FORMAT = 2  # of config.json; files of format 1, of version 0.1.0, have no number
+# In config.json beside the environment, where the others are one level further down. None where there is no such thing.
+_PROMINENT = ("estimator", "sigma", "n_samples")
+_INTEGERS = {
+    **{"seed": at_least(0), "steps": at_least(1), "evaluate_every": at_least(1)},
+    **{"evaluation_episodes": at_least(1), "checkpoint_every": at_least(1)},
+}
 
 
-def _hyperparameter(default: Any) -> Any:
-    return field(default=default, metadata={"group": "hyperparameters"})
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class RunConfig:
-    """Settings that decide the result of a run. The defaults are the paper's, where it states them."""
+    """Settings that decide the result of a run.
+
+    Hyperparameters are given by name, ``RunConfig("Ant-v5", "soft-ddpg", sigma=0.3)``, and read the same way,
+    ``config.sigma``; None means the algorithm's own default, which :meth:`resolved` fills in.
+
+    :param env: Gymnasium id of an environment with a Box action space
+    :param algo: name of an algorithm in the registry
+    :param steps: environment steps of the whole run
+    :param seed: of weights, exploration, sampling and environments
+    :param evaluate_every: steps between two evaluations; the last step is evaluated as well
+    :param evaluation_episodes: deterministic episodes of an evaluation
+    :param checkpoint_every: steps between two checkpoints; each is taken at the first episode end after that
+    :param hyperparameters: pairs (name, value), sorted, without those that are None
+    """
 
     env: str
-    """Gymnasium id of an environment with a Box action space, e.g. softdpg/AntDiscrete-v0 or Ant-v5."""
-    algo: Literal["ddpg", "soft-ddpg"] = "soft-ddpg"
-    """The algorithm."""
-    steps: int = paper.TOTAL_TIMESTEPS
-    """Environment steps of the whole run."""
-    seed: int = 0
-    """Seed of weights, exploration, sampling and environments."""
-    estimator: Annotated[Literal["paper", "centered"] | None, tyro.conf.arg(metavar="{paper,centered}")] = None
-    """Soft DDPG's actor gradient: paper (Algorithm 1, the default) or centered (unclipped score, baseline)."""
-    sigma: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
-    """Soft DDPG's smoothing, in actions scaled to [-1, 1]. 0.2 unless given."""
-    n_samples: Annotated[int | None, tyro.conf.arg(name="samples", metavar="INT")] = None
-    """Soft DDPG's number of smoothing samples N. 50 unless given."""
-    antithetic: Annotated[bool | None, tyro.conf.arg(metavar="{True,False}")] = _hyperparameter(None)
-    """Draw Soft DDPG's noise in pairs (w, -w). Unless given: only with the centered estimator."""
-    learning_rate: float = _hyperparameter(paper.HYPERPARAMETERS["learning_rate"])
-    """Adam's step size for the actor."""
-    qf_learning_rate: float = _hyperparameter(paper.HYPERPARAMETERS["qf_learning_rate"])
-    """Adam's step size for the critic."""
-    buffer_size: int = _hyperparameter(paper.HYPERPARAMETERS["buffer_size"])
-    """Transitions in the replay buffer."""
-    learning_starts: int = _hyperparameter(1_000)
-    """Steps with uniformly random actions before learning starts."""
-    batch_size: int = _hyperparameter(paper.HYPERPARAMETERS["batch_size"])
-    """Transitions in a minibatch."""
-    tau: float = _hyperparameter(paper.HYPERPARAMETERS["tau"])
-    """Polyak coefficient of the target networks."""
-    gamma: float = _hyperparameter(paper.HYPERPARAMETERS["gamma"])
-    """Discount factor."""
-    train_freq: int = _hyperparameter(1)
-    """Environment steps between two updates."""
-    gradient_steps: int = _hyperparameter(1)
-    """Gradient steps in an update."""
-    exploration_noise: float = _hyperparameter(0.1)
-    """Standard deviation of the Gaussian exploration noise, in actions scaled to [-1, 1]."""
-    net_arch: tuple[int, ...] = _hyperparameter(paper.HYPERPARAMETERS["net_arch"])
-    """Hidden units of each layer, actor and critic."""
-    action_layer: Literal["input", "second"] = _hyperparameter("second")
-    """Where the action enters the critic."""
-    evaluate_every: int = paper.EVALUATION_EVERY
-    """Steps between two evaluations; the last step is evaluated as well."""
-    evaluation_episodes: int = paper.EVALUATION_EPISODES
-    """Deterministic episodes of an evaluation."""
-    checkpoint_every: int = 10_000
-    """Steps between two checkpoints; each is taken at the first episode end after that."""
+    algo: str
+    steps: int
+    seed: int
+    evaluate_every: int
+    evaluation_episodes: int
+    checkpoint_every: int
+    hyperparameters: tuple[tuple[str, Any], ...]
+
+    def __init__(
+        self,
+        env: str,
+        algo: str = registry.DEFAULT,
+        steps: int = paper.TOTAL_TIMESTEPS,
+        seed: int = 0,
+        evaluate_every: int = paper.EVALUATION_EVERY,
+        evaluation_episodes: int = paper.EVALUATION_EPISODES,
+        checkpoint_every: int = 10_000,
+        hyperparameters: Iterable[tuple[str, Any]] = (),
+        **more: Any,
+    ) -> None:
+        given = {name: value for name, value in {**dict(hyperparameters), **more}.items() if value is not None}
+        values = {
+            "env": env,
+            "algo": algo,
+            "steps": steps,
+            "seed": seed,
+            "evaluate_every": evaluate_every,
+            "evaluation_episodes": evaluation_episodes,
+            "checkpoint_every": checkpoint_every,
+            "hyperparameters": tuple(sorted((name, _frozen(value)) for name, value in given.items())),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """A hyperparameter; None if it is not given, or the algorithm has none of that name."""
+        given = dict(self.__dict__.get("hyperparameters", ()))
+        if name not in HYPERPARAMETERS and name not in given:
+            raise AttributeError(f"a run has no setting {name!r}")
+        return given.get(name)
+
+    @property
+    def algorithm(self) -> registry.Algorithm:
+        """The entry of the registry; ``UserError`` if there is none."""
+        return registry.identify(self.algo, dict(self.hyperparameters))
+
+    def with_hyperparameters(self, changes: Mapping[str, Any]) -> "RunConfig":
+        """The same settings with some hyperparameters changed; None takes one out."""
+        merged: Any = {**dict(self.hyperparameters), **changes}.items()
+        return replace(self, hyperparameters=merged)
 
     def resolved(self) -> "RunConfig":
-        """The same settings with Soft DDPG's defaults filled in; ``UserError`` for values that cannot be."""
-        soft = {"estimator": "paper", "sigma": paper.SIGMA, "n_samples": paper.N_SAMPLES}
-        soft |= {"antithetic": self.estimator == "centered"}
-        given = [_flag(name) for name in soft if getattr(self, name) is not None]
-        if self.algo == "ddpg" and given:
-            raise UserError(f"{given[0]} applies to --algo soft-ddpg only")
-        filled = self
-        if self.algo == "soft-ddpg":
-            filled = replace(self, **{k: v for k, v in soft.items() if getattr(self, k) is None})  # type: ignore[arg-type]
+        """The same settings with the algorithm's defaults filled in; ``UserError`` for values that cannot be."""
+        given, entry = dict(self.hyperparameters), self.algorithm
+        for name, value in registry.find(self.algo).preset.items():
+            if given.get(name, value) != value:
+                raise UserError(f"--algo {self.algo} has {flag(name)} {value}, not {given[name]}")
+        for name in given:
+            if name not in HYPERPARAMETERS:
+                raise UserError(f"no hyperparameter {name!r}{near_matches(name, list(HYPERPARAMETERS))}")
+            if name not in entry.hyperparameters:
+                raise UserError(f"{flag(name)} applies to --algo {', '.join(registry.having(name))} only")
+        filled = replace(self, algo=entry.base).with_hyperparameters({**entry.hyperparameters, **given})
         filled._check()
         return filled
 
     def _check(self) -> None:
-        at_least = {"seed": 0, "learning_starts": 0, "gradient_steps": 1, "train_freq": 1, "batch_size": 1}
-        at_least |= {"steps": 1, "buffer_size": 1, "evaluate_every": 1, "evaluation_episodes": 1, "checkpoint_every": 1}
-        for name, least in at_least.items():
-            if getattr(self, name) < least:
-                raise UserError(f"{_flag(name)} must be at least {least}, not {getattr(self, name)}")
-        if self.n_samples is not None and self.n_samples < 1:
-            raise UserError(f"--samples must be at least 1, not {self.n_samples}")
-        for name in ("sigma", "learning_rate", "qf_learning_rate"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise UserError(f"{_flag(name)} must be a positive number, not {value}")
-        for name in ("tau", "gamma"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"{_flag(name)} must be between 0 and 1, not {getattr(self, name)}")
-        if not 0 <= self.exploration_noise < float("inf"):
-            raise UserError(f"--exploration-noise must not be negative, not {self.exploration_noise}")
-        if not self.net_arch or min(self.net_arch) < 1:
-            raise UserError(f"--net-arch takes positive numbers of units, not {self.net_arch}")
+        for name, check in _INTEGERS.items():
+            wrong = check(getattr(self, name))
+            if wrong:
+                raise UserError(f"{flag(name)} {wrong}")
+        for name, value in self.hyperparameters:
+            wrong = HYPERPARAMETERS[name].wrong(value)
+            if wrong:
+                raise UserError(f"{flag(name)} {wrong}")
 
     def to_json(self) -> dict[str, Any]:
         """The settings as they stand in ``config.json``."""
+        given = dict(self.hyperparameters)
+        others = [name for name in self._ordered(given) if name not in _PROMINENT]
         return {
-            **{
-                name: getattr(self, name)
-                for name in ("algo", "estimator", "env", "seed", "steps", "sigma", "n_samples")
-            },
-            "hyperparameters": {name: _plain(getattr(self, name)) for name in _HYPERPARAMETERS},
+            "format": FORMAT,
+            "algo": self.algo,
+            "env": self.env,
+            "seed": self.seed,
+            "steps": self.steps,
+            **{name: given.get(name) for name in _PROMINENT},
+            "hyperparameters": {name: _plain(given[name]) for name in others},
             "evaluation": {"every": self.evaluate_every, "episodes": self.evaluation_episodes},
             "checkpoint": {"every": self.checkpoint_every},
         }
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "RunConfig":
-        """The settings in a ``config.json``; ``UserError`` if it is none."""
+    def from_json(cls, stored: Mapping[str, Any]) -> "RunConfig":
+        """The settings in a ``config.json``, of format 1 as well; ``UserError`` if it holds none."""
+        version = stored.get("format", 1)
+        if version not in (1, FORMAT):
+            raise UserError(f"config.json has format {version!r}; this version reads up to {FORMAT}")
+        if not isinstance(stored.get("hyperparameters", {}), dict):
+            raise UserError("config.json: hyperparameters must be an object")
         try:
-            flat = {name: stored[name] for name in ("algo", "estimator", "env", "seed", "steps", "sigma", "n_samples")}
-            hyperparameters = dict(stored["hyperparameters"])
-            hyperparameters["net_arch"] = tuple(hyperparameters["net_arch"])
-            return cls(
-                **flat,
-                **hyperparameters,
+            config = cls(
+                **{name: stored[name] for name in ("algo", "env", "seed", "steps")},
+                **{name: stored[name] for name in _PROMINENT},
+                hyperparameters=stored["hyperparameters"].items(),
                 evaluate_every=stored["evaluation"]["every"],
                 evaluation_episodes=stored["evaluation"]["episodes"],
                 checkpoint_every=stored["checkpoint"]["every"],
             )
-        except (KeyError, TypeError) as error:
+        except KeyError as error:
+            raise UserError(f"config.json does not hold the settings of a run (config.json has no {error})") from None
+        except TypeError as error:
             raise UserError(f"config.json does not hold the settings of a run ({error})") from None
+        for name, kind in {"env": str, "algo": str, **dict.fromkeys(_INTEGERS, int)}.items():
+            if not has_type(getattr(config, name), kind):
+                raise UserError(f"config.json: {name} must be {type_name(kind)}, not {getattr(config, name)!r}")
+        for name, value in config.hyperparameters:
+            if name in HYPERPARAMETERS and not has_type(value, stored_type(HYPERPARAMETERS[name].type)):
+                raise UserError(f"config.json: {name} {HYPERPARAMETERS[name].wrong(value)}")
+        return config
 
     def differences(self, other: "RunConfig") -> list[str]:
         """One phrase for each setting in which two runs differ, naming its flag and both values."""
+        mine, others = self._flat(), other._flat()
         return [
-            f"{_flag(f.name)} is {getattr(self, f.name)}, not {getattr(other, f.name)}"
-            for f in fields(self)
-            if getattr(self, f.name) != getattr(other, f.name)
+            f"{flag(name)} is {mine.get(name)}, not {others.get(name)}"
+            for name in self._ordered({**mine, **others})
+            if mine.get(name) != others.get(name)
         ]
 
     def arguments(self) -> list[str]:
         """The command-line arguments of ``softdpg train`` that give these settings."""
-        defaults = RunConfig(self.env)
-        arguments = ["--env", self.env]
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if f.name != "env" and value is not None and value != getattr(defaults, f.name):
-                values = value if isinstance(value, tuple) else (value,)
-                arguments += [_flag(f.name), *map(str, values)]
+        entry = self.algorithm
+        usual = {**RunConfig(self.env)._flat(), **entry.hyperparameters}
+        shown = {name: value for name, value in usual.items() if name != "env" and name not in entry.preset}
+        arguments = []
+        for name in self._ordered(flat := self._flat()):
+            value = flat[name]
+            if value != shown.get(name):
+                arguments += [flag(name), *map(str, value if isinstance(value, tuple) else (value,))]
         return arguments
 
     def command(self, out: Path) -> str:
         """The shell command that starts this run in ``out``, or goes on with it."""
         return shlex.join(["softdpg", "train", *self.arguments(), "--out", str(out)])
 
+    def _flat(self) -> dict[str, Any]:
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "hyperparameters"}
+        return own | dict(self.hyperparameters)
 
-_HYPERPARAMETERS = [f.name for f in fields(RunConfig) if f.metadata.get("group") == "hyperparameters"]
+    @staticmethod
+    def _ordered(names: Iterable[str]) -> list[str]:
+        """Settings of the run first, then hyperparameters as in their table."""
+        order = [*(f.name for f in fields(RunConfig)), *HYPERPARAMETERS]
+        return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
-def _flag(name: str) -> str:
-    return "--samples" if name == "n_samples" else "--" + name.replace("_", "-")
+def flag(name: str) -> str:
+    """The flag of a setting on the command line."""
+    return HYPERPARAMETERS[name].flag if name in HYPERPARAMETERS else "--" + name.replace("_", "-")
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:

@@ -83,7 +83,7 @@ class RunDirectory:
             write_json(self.config, config.to_json() | about | {"run": secrets.token_hex(16)}, durable=True)
             return []
         stored = self.read_config()
-        before = RunConfig.from_json(stored)
+        before = RunConfig.from_json(stored).resolved()  # earlier versions had fewer hyperparameters
         differences = config.differences(before)
         if differences and not (config.steps > before.steps and config == replace(before, steps=config.steps)):
             raise UserError(f"{self.path} holds a run with other settings: " + "; ".join(differences))
@@ -109,7 +109,7 @@ class RunDirectory:
             if not os.path.lexists(self.replay_buffer):
                 missing = f"{self.path} has checkpoints but no {self.replay_buffer.name}, which they need"
                 raise UserError(f"{damage or missing}; {RESTART}")
-        elif damage or self._was_checkpointed(config):
+        elif damage or (config.algorithm.exact_resume and self._was_checkpointed(config)):
             raise UserError(f"{damage or f'{self.path} had checkpoints that are gone'}; {RESTART}")
         return status
 

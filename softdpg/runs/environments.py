@@ -1,14 +1,12 @@
 """Environments for runs: found by id, checked, and seeded episode by episode."""
 
-import difflib
-import re
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from softdpg.envs.box2d import NewWorld
-from softdpg.errors import UserError
+from softdpg.errors import UserError, near_matches
 
 # The streams of seeds of a run.
 TRAINING, EVALUATION, REPLAY = range(3)
@@ -86,17 +84,3 @@ def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:
         raise UserError(f"{env_id} has an unbounded action space; softdpg needs finite bounds")
     assert env.spec is not None
     return NewWorld(env) if env.spec.id.startswith("BipedalWalker") else env
-
-
-def near_matches(name: str, known: list[str]) -> str:
-    """``; did you mean A, B?`` for the known names nearest to ``name``, or nothing. Of versions the newest is named."""
-    newest = {re.sub(r"-v\d+$", "", candidate): candidate for candidate in sorted(known, key=_version)}
-    stems = {stem.rsplit("/")[-1].lower(): stem for stem in newest} | {stem.lower(): stem for stem in newest}
-    wanted = re.sub(r"-v\d+$", "", name.lower())
-    found = dict.fromkeys(newest[stems[key]] for key in difflib.get_close_matches(wanted, stems, n=6, cutoff=0.6))
-    return f"; did you mean {', '.join(list(found)[:3])}?" if found else ""
-
-
-def _version(name: str) -> int:
-    match = re.search(r"-v(\d+)$", name)
-    return int(match[1]) if match else -1

@@ -9,64 +9,87 @@ import numpy as np
 from flax import serialization, traverse_util
 from gymnasium import Env
 from safetensors.numpy import save
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv
 
-from softdpg import DDPG, SoftDDPG
+from softdpg.algorithms.hyperparameters import HYPERPARAMETERS
 from softdpg.errors import UserError
 from softdpg.runs import files
 from softdpg.runs.config import RunConfig
 from softdpg.runs.weights import load_arrays
 
 
-def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> DDPG:
+def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
     """The algorithm of a resolved config on ``env``, untrained; ``buffer`` are SB3's replay buffer arguments."""
-    arguments: dict[str, Any] = {
-        "learning_rate": config.learning_rate,
-        "qf_learning_rate": config.qf_learning_rate,
-        "buffer_size": config.buffer_size,
-        "learning_starts": config.learning_starts,
-        "batch_size": config.batch_size,
-        "tau": config.tau,
-        "gamma": config.gamma,
-        "train_freq": config.train_freq,
-        "gradient_steps": config.gradient_steps,
-        "action_noise": config.exploration_noise,
-        "policy_kwargs": {"net_arch": list(config.net_arch)},
-        "action_layer": config.action_layer,
-        "seed": config.seed,
-        **buffer,
-    }
+    entry = config.algorithm
+    arguments: dict[str, Any] = {"seed": config.seed}
+    for name, value in config.hyperparameters:
+        group, _, key = HYPERPARAMETERS[name].argument.rpartition(".")
+        (arguments.setdefault(group, {}) if group else arguments)[key] = _argument(value)
+    if entry.origin == "peer":
+        arguments |= _peer_arguments(arguments, env)
     try:
-        if config.algo == "ddpg":
-            return DDPG("MlpPolicy", env, **arguments)
-        for name in ("sigma", "n_samples", "estimator", "antithetic"):
-            arguments[name] = getattr(config, name)
-        return SoftDDPG("MlpPolicy", env, **arguments)
+        return entry.load()("MlpPolicy", env, **(arguments | buffer))
     except ValueError as error:
         raise UserError(str(error)) from None
 
 
-def save_weights(model: DDPG, path: Path) -> None:
+def _argument(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _peer_arguments(arguments: dict[str, Any], env: Env | VecEnv) -> dict[str, Any]:
+    """Where the peers' constructors take another form: on the CPU, and with noise as an object."""
+    noise = arguments.get("action_noise")
+    if not noise:
+        return {"device": "cpu"} | ({} if noise is None else {"action_noise": None})
+    shape = env.action_space.shape or ()
+    return {"device": "cpu", "action_noise": NormalActionNoise(np.zeros(shape), np.full(shape, noise))}
+
+
+def save_weights(model: Any, path: Path) -> None:
     """Write the weights of actor and critic as safetensors."""
-    weights = {"actor": model.policy.actor_state.params, "critic": model.policy.qf_state.params}
-    files.replace_file(path, save(tree_to_arrays(weights)))
+    files.replace_file(path, save(tree_to_arrays(_weights(model))))
 
 
-def load_learner(config: RunConfig, env: Env, path: Path) -> DDPG:
+def load_learner(config: RunConfig, env: Env, path: Path) -> Any:
     """A learner with the weights in ``path``. Reads numbers alone: a file from a stranger cannot run code."""
     model = make_learner(config, env, buffer_size=1)
-    weights = {"actor": model.policy.actor_state.params, "critic": model.policy.qf_state.params}
     try:
-        weights = arrays_to_tree(weights, load_arrays(files.read_bytes(path, files.ARRAYS)))
+        weights = arrays_to_tree(_weights(model), load_arrays(files.read_bytes(path, files.ARRAYS)))
     except FileNotFoundError:
         raise UserError(f"no weights yet: {path} is written with the first checkpoint") from None
     except (OSError, ValueError) as error:
         raise UserError(f"cannot load {path}: {error}") from None
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(weights)):
         raise UserError(f"cannot load {path}: it has weights that are NaN or infinite; the training diverged")
-    model.policy.actor_state = model.policy.actor_state.replace(params=weights["actor"])
-    model.policy.qf_state = model.policy.qf_state.replace(params=weights["critic"])
+    _set_weights(model, weights)
     return model
+
+
+def _weights(model: Any) -> dict[str, Any]:
+    """Parameters of the networks, and what they normalise by if they do; a flat dict if they are torch's."""
+    torch_state = model.policy.state_dict()
+    if torch_state:
+        return {name: tensor.numpy() for name, tensor in torch_state.items()}
+    states = {"actor": model.policy.actor_state, "critic": model.policy.qf_state}
+    statistics = {f"{name}_statistics": getattr(state, "batch_stats", None) for name, state in states.items()}
+    return {name: state.params for name, state in states.items()} | {
+        name: tree for name, tree in statistics.items() if tree is not None
+    }
+
+
+def _set_weights(model: Any, weights: dict[str, Any]) -> None:
+    if model.policy.state_dict():
+        import torch
+
+        model.policy.load_state_dict({name: torch.as_tensor(np.array(array)) for name, array in weights.items()})
+        return
+    for attribute, name in (("actor_state", "actor"), ("qf_state", "critic")):
+        changes = {"params": weights[name]}
+        if f"{name}_statistics" in weights:
+            changes["batch_stats"] = weights[f"{name}_statistics"]
+        setattr(model.policy, attribute, getattr(model.policy, attribute).replace(**changes))
 
 
 def tree_to_arrays(tree: Any) -> dict[str, np.ndarray]:

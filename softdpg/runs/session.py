@@ -7,11 +7,11 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from typing import Any
 
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from softdpg import DDPG
 from softdpg.algorithms.buffers import DiskReplayBuffer
 from softdpg.errors import UserError
 from softdpg.runs import checkpoint, files, signals, snapshot
@@ -46,7 +46,7 @@ class Session:
     def run(self) -> int:
         """Train to the end. Returns the exit code of the command."""
         config, directory = self.config, self.directory
-        title = " ".join(filter(None, [config.env, config.algo, config.estimator, f"seed {config.seed}"]))
+        title = " ".join([config.env, config.algorithm.name, f"seed {config.seed}"])
         try:
             model = self._make_model()
             state = self._resume(model)
@@ -60,7 +60,7 @@ class Session:
                     display.say(f"going on from the checkpoint at step {model.num_timesteps:,}")
                 model.set_logger(make_logger(directory.path, model.num_timesteps))
                 left = config.steps - model.num_timesteps
-                model.learn(left, callback=self.supervisor, log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
+                model.learn(left, callback=self.supervisor, log_interval=None, reset_num_timesteps=False)
             self._finish(model, self.supervisor)
         except (Interrupted, KeyboardInterrupt) as interruption:
             code = interruption.exit_code if isinstance(interruption, Interrupted) else 130
@@ -76,13 +76,15 @@ class Session:
         say(f"finished: {directory.path}  evaluation {directory.last_evaluation()}")
         return 0
 
-    def _make_model(self) -> DDPG:
-        config = self.config
+    def _make_model(self) -> Any:
+        config, vec_env = self.config, DummyVecEnv([partial(Monitor, env) for env in self.envs])
+        if not config.algorithm.exact_resume:
+            return make_learner(config, vec_env)
         # Four times what is added between two checkpoints: the older of the two that are kept stays usable.
         slack = 4 * (config.checkpoint_every // len(self.envs) + config.train_freq)
         return make_learner(
             config,
-            DummyVecEnv([partial(Monitor, env) for env in self.envs]),
+            vec_env,
             replay_buffer_class=DiskReplayBuffer,
             replay_buffer_kwargs={
                 "path": self.directory.replay_buffer,
@@ -91,8 +93,17 @@ class Session:
             },
         )
 
-    def _resume(self, model: DDPG) -> dict[str, float]:
+    def _resume(self, model: Any) -> dict[str, float]:
         """Restore the newest checkpoint that is whole, or begin. Returns the supervisor's state."""
+        if not self.config.algorithm.exact_resume:
+            if self.extended:
+                raise UserError(
+                    f"{self.directory.path} cannot go on: {self.config.algorithm.label} does not; {RESTART}"
+                )
+            if self.directory.read_status():
+                warn(f"{self.config.algorithm.label} cannot go on from where it was: starting over")
+            self._begin()
+            return {}
         damage = []
         for found in checkpoint.newest_first(self.directory.checkpoints):
             try:
@@ -113,11 +124,14 @@ class Session:
             raise UserError(f"{self.directory.path}: no usable checkpoint is left ({damage[0]}); {RESTART}")
         assert isinstance(model.replay_buffer, DiskReplayBuffer)
         model.replay_buffer.reset()
-        self.directory.progress.unlink(missing_ok=True)
-        EvaluationLog.create(self.directory.evaluations, self.config.evaluation_episodes)
+        self._begin()
         return {}
 
-    def _finish(self, model: DDPG, supervisor: Supervisor) -> None:
+    def _begin(self) -> None:
+        self.directory.progress.unlink(missing_ok=True)
+        EvaluationLog.create(self.directory.evaluations, self.config.evaluation_episodes)
+
+    def _finish(self, model: Any, supervisor: Supervisor) -> None:
         save_weights(model, self.directory.model)
         # The model is to load anywhere: without the buffer's file.
         model.replay_buffer_class, model.replay_buffer_kwargs = None, {}
@@ -126,7 +140,7 @@ class Session:
         files.replace_file(self.directory.model_zip, saved.getvalue(), durable=True)
         supervisor.write_status("finished")
         if not self.keep_buffer:  # only now: a run killed before it is finished needs the buffer
-            self.directory.replay_buffer.unlink()
+            self.directory.replay_buffer.unlink(missing_ok=True)
 
     def _stopped(self, state: str, reason: str, exit_code: int) -> int:
         self._record(state, reason)

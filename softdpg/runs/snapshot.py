@@ -14,7 +14,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from softdpg import DDPG
 from softdpg.algorithms.buffers import DiskReplayBuffer
 from softdpg.runs.checkpoint import Checkpoint
 from softdpg.runs.environments import SeededEpisodes
@@ -23,7 +22,7 @@ from softdpg.runs.learner import arrays_to_tree, tree_to_arrays
 _COUNTERS = ("num_timesteps", "_episode_num", "_n_updates")
 
 
-def capture(model: DDPG, envs: Sequence[SeededEpisodes]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def capture(model: Any, envs: Sequence[SeededEpisodes]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and JSON-ready state from which :func:`restore` brings back the run exactly."""
     buffer = model.replay_buffer
     assert isinstance(buffer, DiskReplayBuffer)
@@ -55,7 +54,7 @@ def capture(model: DDPG, envs: Sequence[SeededEpisodes]) -> tuple[dict[str, np.n
     return arrays, state
 
 
-def restore(model: DDPG, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, *, may_refill: bool = False) -> bool:
+def restore(model: Any, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, *, may_refill: bool = False) -> bool:
     """Put a fresh model, buffer and environments into the state of a checkpoint.
 
     Returns whether the environments came to the same observations again; if not, they hold state that a reset with a
@@ -102,7 +101,7 @@ def restore(model: DDPG, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint,
     return np.array_equal(np.asarray(model._last_obs), last_observation)
 
 
-def _generators(model: DDPG, jax_key: np.ndarray, numpy_key: np.ndarray, state: Mapping[str, Any]) -> tuple[Any, ...]:
+def _generators(model: Any, jax_key: np.ndarray, numpy_key: np.ndarray, state: Mapping[str, Any]) -> tuple[Any, ...]:
     """The states of the generators, each tried out on a generator of its own."""
     if (jax_key.shape, jax_key.dtype) != (model.key.shape, model.key.dtype):
         raise ValueError("random/jax is not a key")
@@ -133,7 +132,7 @@ def _episodes(
 
 
 def _replay(
-    model: DDPG, envs: Sequence[SeededEpisodes], episodes: Sequence[int], actions: Sequence[np.ndarray]
+    model: Any, envs: Sequence[SeededEpisodes], episodes: Sequence[int], actions: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Play the unfinished episodes up to where they were; their observations ``(n_envs, d)``."""
     vec_env: Any = model.env
@@ -152,7 +151,7 @@ def _replay(
     return observations
 
 
-def _networks(model: DDPG) -> dict[str, Any]:
+def _networks(model: Any) -> dict[str, Any]:
     policy = model.policy
     learned_sigma = {} if policy.sigma_state is None else {"sigma": policy.sigma_state}
     return {"actor": policy.actor_state, "critic": policy.qf_state, **learned_sigma}

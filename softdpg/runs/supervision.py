@@ -50,6 +50,7 @@ class Supervisor(BaseCallback):
         self.config, self.directory, self.envs, self.display, self.signals = config, directory, envs, display, signals
         self.evaluator = Evaluator(config.env, config.evaluation_episodes)
         self.evaluations = EvaluationLog(directory.evaluations)
+        self.exact_resume = config.algorithm.exact_resume
         self.last_checkpoint = int(state.get("step", 0))
         self.next_checkpoint = int(state.get("next_checkpoint", config.checkpoint_every))
         self.seconds_before = float(state.get("seconds", 0.0))
@@ -113,6 +114,9 @@ class Supervisor(BaseCallback):
         while self.next_checkpoint <= step:
             self.next_checkpoint += self.config.checkpoint_every
         model: Any = self.model
+        if not self.exact_resume:
+            save_weights(model, self.directory.model)
+            return
         model.replay_buffer.flush()
         arrays, state = snapshot.capture(model, self.envs)
         state["supervisor"] = {"step": step, "next_checkpoint": self.next_checkpoint, "seconds": self.seconds}

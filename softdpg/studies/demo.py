@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from softdpg import paper
+from softdpg.algorithms import registry
 from softdpg.engines import Job
 from softdpg.engines.jobs import claim
 from softdpg.engines.local import LocalEngine
@@ -14,6 +15,7 @@ from softdpg.results.cells import Cell, arrange
 from softdpg.runs.config import RunConfig
 from softdpg.studies.reproduce import execute
 
+ALGORITHMS = paper.STUDY_ALGORITHMS
 ENV = "softdpg/PendulumDiscrete-v0"
 SOLVED = 2_000.0  # near the ceiling, which swinging up keeps out of reach
 
@@ -21,7 +23,7 @@ SOLVED = 2_000.0  # near the ceiling, which swinging up keeps out of reach
 def demo(out: Path, steps: int, seed: int) -> int:
     """Train, print the table and write the picture. Finished runs in ``out`` are not done again."""
     out = out.expanduser().absolute()
-    jobs = [_job(algorithm, out, steps, seed) for algorithm in paper.ALGORITHMS.values()]
+    jobs = [_job(algorithm, out, steps, seed) for algorithm in ALGORITHMS]
     claim(out, jobs)
     console = Console(highlight=False)
     console.print(f"{ENV}: {steps:,} steps of each algorithm, one seed; the runs go to {out}", soft_wrap=True)
@@ -34,17 +36,16 @@ def demo(out: Path, steps: int, seed: int) -> int:
     return 0
 
 
-def _job(algorithm: paper.Algorithm, out: Path, steps: int, seed: int) -> Job:
+def _job(algorithm: str, out: Path, steps: int, seed: int) -> Job:
     config = RunConfig(
         env=ENV,
-        algo=algorithm.algo,
-        estimator=algorithm.estimator,
+        algo=algorithm,
         steps=steps,
         seed=seed,
         evaluate_every=max(steps // 20, 1),
         evaluation_episodes=5,
     ).resolved()
-    name = f"PendulumDiscrete-v0/{algorithm.name}/seed-{seed}"
+    name = f"PendulumDiscrete-v0/{algorithm}/seed-{seed}"
     return Job(name, config, out / name)
 
 
@@ -59,7 +60,7 @@ def _show(jobs: list[Job], picture: Path, console: Console) -> None:
         "algorithm", "final score", "best evaluation", f"steps to {SOLVED:,.0f}", title="Discrete Pendulum, one seed"
     )
     for name, cell in row.cells.items():
-        table.add_row(paper.ALGORITHMS[name].label, *_figures(cell))
+        table.add_row(registry.find(name).label, *_figures(cell))
     console.print(table)
     console.print("Final score: mean of the last 10 % of the evaluations, of 5 deterministic episodes each.")
     console.print("One seed shows what learning looks like, not which algorithm is better.")

@@ -8,15 +8,18 @@ from typing import Literal
 from rich.console import Console
 
 from softdpg import paper
+from softdpg.algorithms import registry
 from softdpg.engines import Ended, Engine, Job
 from softdpg.engines.board import Board
 from softdpg.engines.estimate import estimated_seconds
-from softdpg.engines.jobs import claim, make_job
+from softdpg.engines.jobs import claim, make_job, runs
 from softdpg.engines.ray import check_address
-from softdpg.errors import UserError
+from softdpg.errors import UserError, near_matches
 from softdpg.runs.display import format_seconds
-from softdpg.runs.environments import make_env, near_matches
+from softdpg.runs.environments import make_env
 from softdpg.runs.signals import Signals
+from softdpg.studies.toy import ToySettings
+from softdpg.studies.toy import run as train_toy
 
 ALL = (*paper.TARGETS, "toy", "all")
 POLL_SECONDS = 0.5
@@ -26,17 +29,21 @@ def reproduce(
     target: str,
     out: Path,
     *,
-    steps: int = paper.TOTAL_TIMESTEPS,
+    steps: int | None = None,
     seeds: int = paper.SEEDS,
     envs: Sequence[str] | None = None,
-    algos: Sequence[str] = paper.PAPER_ALGORITHMS,
+    algos: Sequence[str] | None = None,
     engine: Literal["local", "ray"] = "local",
     address: str | None = None,
     workers: int | None = None,
 ) -> int:
-    """Do all runs of a target that are not finished yet. Returns the exit code of the command."""
+    """Do all runs of a target that are not finished yet. Returns the exit code of the command.
+
+    ``steps`` and ``algos`` are those of the paper unless given, and the toy's own there.
+    """
     out = out.expanduser().absolute()
     jobs = _jobs(target, out, steps, seeds, envs, algos)
+    toy = _toy(target, seeds, steps, algos, workers)
     if workers is not None and workers < 1:
         raise UserError(f"--workers must be at least 1, not {workers}")
     if engine == "local" and address is not None:
@@ -47,8 +54,8 @@ def reproduce(
         check_address(address)
     claim(out, jobs)
     console = Console(highlight=False)
-    if target in ("toy", "all"):
-        _toy(seeds, out)
+    if toy is not None:
+        train_toy(toy, out / "toy")
     if not jobs:
         return 0
     unfinished = [job for job in jobs if job.directory.read_status().get("state") != "finished"]
@@ -65,22 +72,26 @@ def reproduce(
 
 
 def _jobs(
-    target: str, out: Path, steps: int, seeds: int, envs: Sequence[str] | None, algos: Sequence[str]
+    target: str,
+    out: Path,
+    steps: int | None,
+    seeds: int,
+    envs: Sequence[str] | None,
+    algos: Sequence[str] | None,
 ) -> list[Job]:
     if target not in ALL:
         raise UserError(f"no target {target!r}{near_matches(target, list(ALL))} (targets: {', '.join(ALL)})")
     for name, value in (("--seeds", seeds), ("--steps", steps)):
-        if value < 1:
+        if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
-    for algo in algos:
-        if algo not in paper.ALGORITHMS:
-            known = list(paper.ALGORITHMS)
-            raise UserError(f"no algorithm {algo!r}{near_matches(algo, known)} (algorithms: {', '.join(known)})")
+    for algo in algos or ():
+        registry.find(algo)
     for name in envs or ():
         for env_id in paper.expand_env(name):
             make_env(env_id).close()
-    targets = paper.TARGETS if target == "all" else (target,) if target in paper.TARGETS else ()
-    return [make_job(spec, out) for spec in paper.runs(targets, steps=steps, seeds=seeds, envs=envs, algos=algos)]
+    targets = tuple(paper.TARGETS) if target == "all" else (target,) if target in paper.TARGETS else ()
+    chosen = {"steps": steps or paper.TOTAL_TIMESTEPS, "seeds": seeds, "algos": algos or paper.PAPER_ALGORITHMS}
+    return [make_job(config, out) for config in runs(targets, envs=envs, **chosen)]  # type: ignore[arg-type]
 
 
 def _engine(name: str, address: str | None, workers: int | None) -> Engine:
@@ -122,7 +133,13 @@ def execute(engine: Engine, jobs: list[Job], unfinished: list[Job], console: Con
     return 1 if failures else 0
 
 
-def _toy(seeds: int, out: Path) -> None:
-    from softdpg.studies.toy import ToySettings, run
-
-    run(ToySettings(seeds=seeds), out / "toy")
+def _toy(
+    target: str, seeds: int, steps: int | None, algos: Sequence[str] | None, workers: int | None
+) -> ToySettings | None:
+    """The toy's settings, checked, if the target has the toy."""
+    if target not in ("toy", "all"):
+        return None
+    given = {"steps": steps, "algos": None if algos is None else tuple(algos), "workers": workers}
+    settings = ToySettings(seeds=seeds, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    settings.check()
+    return settings

@@ -19,11 +19,13 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from softdpg import paper
+from softdpg.algorithms import registry
 from softdpg.errors import UserError
+from softdpg.runs.config import RunConfig
 from softdpg.runs.threads import use_one_thread
 from softdpg.theory.toy import Toy
 
-ALGORITHMS = ("ddpg", "soft-ddpg", "soft-ddpg-centered")
 ACTIONS = np.linspace(-1, 1, 801)
 EPISODE = 50  # steps
 LAST, EVERY = 1_000, 20  # the policy is noted every 20 of the last 1,000 steps: where it ends is partly chance
@@ -41,6 +43,7 @@ class ToySettings:
     :param batch_size: transitions of an update
     :param action_layer: hidden layer of the critic where the action enters
     :param workers: processes that train side by side, one thread each
+    :param algos: names in the registry
     """
 
     seeds: int = 3
@@ -51,6 +54,7 @@ class ToySettings:
     batch_size: int = 64
     action_layer: Literal["second", "input"] = "second"
     workers: int = 2
+    algos: tuple[str, ...] = paper.STUDY_ALGORITHMS
 
     def check(self) -> None:
         """Raise an error that names the first argument that cannot work."""
@@ -63,6 +67,9 @@ class ToySettings:
             raise UserError(f"--gamma must be in [0, 1), got {self.gamma}")
         if not self.sigma > 0:
             raise UserError(f"--sigma must be positive, got {self.sigma}")
+        for name in self.algos:
+            if registry.find(name).origin == "peer":
+                raise UserError(f"the toy compares critics of ours with exact ones; {name} is not ours")
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ class ToyRun:
     def exact(self, settings: ToySettings) -> np.ndarray:
         """The exact counterpart of the critic, on ``ACTIONS``."""
         toy = Toy(settings.epsilon, settings.gamma)
-        return toy.critic(ACTIONS, self.action, 0.0 if self.algorithm == "ddpg" else settings.sigma)
+        return toy.critic(ACTIONS, self.action, settings.sigma if registry.find(self.algorithm).smoothed else 0.0)
 
 
 def measures(run: ToyRun, settings: ToySettings) -> dict[str, float]:
@@ -111,7 +118,7 @@ def train_runs(settings: ToySettings, console: Console) -> list[ToyRun]:
     """Train all algorithms and seeds in parallel processes, with a live display."""
     use_one_thread()  # the children inherit the variables, before they import JAX
     context = multiprocessing.get_context("spawn")
-    jobs = [(algorithm, seed) for seed in range(settings.seeds) for algorithm in reversed(ALGORITHMS)]
+    jobs = [(algorithm, seed) for seed in range(settings.seeds) for algorithm in reversed(settings.algos)]
     console.print(f"Training {len(jobs)} agents for {settings.steps:,} steps each", highlight=False)
     steps, stop = context.Array("q", len(jobs), lock=False), context.Value("b", 0, lock=False)
     workers = min(settings.workers, len(jobs))
@@ -121,7 +128,7 @@ def train_runs(settings: ToySettings, console: Console) -> list[ToyRun]:
         _display(console) as progress,
     ):
         futures = [pool.submit(train_one, settings, *job, slot) for slot, job in enumerate(jobs)]
-        tasks = {name: progress.add_task(name, total=settings.seeds * settings.steps) for name in ALGORITHMS}
+        tasks = {name: progress.add_task(name, total=settings.seeds * settings.steps) for name in settings.algos}
         while not all(future.done() for future in futures):
             _raise_first(futures)
             for name, task in tasks.items():
@@ -178,7 +185,7 @@ def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> To
     import jax
     from stable_baselines3.common.callbacks import BaseCallback
 
-    from softdpg import DDPG, SoftDDPG
+    from softdpg.runs.learner import make_learner
 
     state, late_actions = np.ones(1, np.float32), []
 
@@ -190,18 +197,17 @@ def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> To
             return not _stop.value
 
     env = gym.make("softdpg/Toy-v0", epsilon=settings.epsilon, length=EPISODE)
-    shared: dict[str, Any] = {
-        "seed": seed,
-        "gamma": settings.gamma,
-        "batch_size": settings.batch_size,
-        "action_layer": settings.action_layer,
-    }
-    model: DDPG
-    if algorithm == "ddpg":
-        model = DDPG("MlpPolicy", env, **shared)
-    else:
-        estimator = "centered" if algorithm.endswith("centered") else "paper"
-        model = SoftDDPG("MlpPolicy", env, sigma=settings.sigma, estimator=estimator, **shared)  # type: ignore[arg-type]
+    entry = registry.find(algorithm)
+    config = RunConfig(
+        "softdpg/Toy-v0",
+        algorithm,
+        seed=seed,
+        gamma=settings.gamma,
+        batch_size=settings.batch_size,
+        action_layer=settings.action_layer,
+        sigma=settings.sigma if entry.smoothed else None,
+    )
+    model = make_learner(config.resolved(), env)
     model.learn(settings.steps, callback=Follow())
 
     actions = ACTIONS[:, None].astype(np.float32)

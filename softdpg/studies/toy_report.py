@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from softdpg.report.style import STYLES
-from softdpg.studies.toy import ACTIONS, ALGORITHMS, EPISODE, LAST, ToyRun, ToySettings, measures
+from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.report.style import style
+from softdpg.studies.toy import ACTIONS, EPISODE, LAST, ToyRun, ToySettings, measures
 from softdpg.theory.toy import CENTER
-
-TITLES = {"ddpg": "DDPG", "soft-ddpg": "Soft DDPG, paper", "soft-ddpg-centered": "Soft DDPG, centered"}
 
 
 def print_table(console: Console, runs: list[ToyRun], settings: ToySettings) -> None:
@@ -34,17 +33,17 @@ def print_table(console: Console, runs: list[ToyRun], settings: ToySettings) -> 
     )
     table.add_column("", no_wrap=True)
     table.add_column("ideal", justify="right", no_wrap=True)
-    columns = {a: [measures(run, settings) for run in runs if run.algorithm == a] for a in ALGORITHMS}
-    for algorithm in ALGORITHMS:
-        table.add_column(TITLES[algorithm].replace(", ", "\n"), justify="right", no_wrap=True)
+    columns = {a: [measures(run, settings) for run in runs if run.algorithm == a] for a in settings.algos}
+    for algorithm in settings.algos:
+        table.add_column(ALGORITHMS[algorithm].label.replace(", ", "\n"), justify="right", no_wrap=True)
     for name, best in ideal.items():
         cells = ([row[name] for row in rows] for rows in columns.values())
         table.add_row(name, best, *(f"{np.mean(cell):.3f} ± {np.std(cell):.3f}" for cell in cells))
     console.print(table)
     console.print(
         "error: root mean square, over actions in [-1, 1], of the learned critic minus the exact one of the learned "
-        "policy (Q for DDPG, Q_sigma for Soft DDPG); offset: the mean of that difference; shape error: what remains "
-        f"without the offset; late return: the mean over the policies of the last {LAST:,} steps.",
+        "policy (Q, or Q_sigma where the critic is smoothed); offset: the mean of that difference; shape error: what "
+        f"remains without the offset; late return: the mean over the policies of the last {LAST:,} steps.",
         style="dim",
         highlight=False,
     )
@@ -53,10 +52,10 @@ def print_table(console: Console, runs: list[ToyRun], settings: ToySettings) -> 
 def draw(runs: list[ToyRun], settings: ToySettings, path: Path) -> Path:
     """Learned Q(s, .) and |dQ/da| with the exact curves; one column an algorithm, a band over seeds."""
     figure = Figure(figsize=(10.4, 6.0), layout="constrained")
-    axes = figure.subplots(2, len(ALGORITHMS), sharex=True)
-    for column, algorithm in enumerate(ALGORITHMS):
+    axes = figure.subplots(2, len(settings.algos), sharex=True, squeeze=False)
+    for column, algorithm in enumerate(settings.algos):
         own = [run for run in runs if run.algorithm == algorithm]
-        color = STYLES[algorithm].color
+        color = style(algorithm).color
         values, slopes = axes[0, column], axes[1, column]
         for ax, curves in ((values, [run.critic for run in own]), (slopes, [run.slope for run in own])):
             ax.axvspan(CENTER - settings.epsilon, CENTER + settings.epsilon, color="0.85", linewidth=0)
@@ -68,7 +67,7 @@ def draw(runs: list[ToyRun], settings: ToySettings, path: Path) -> Path:
             slopes.plot(run.action, 0, marker="^", color=color, markeredgecolor="black", markersize=9, clip_on=False)
         slopes.axhline(0, color="black", linestyle="--", linewidth=1.1)
         slopes.set_xlabel("action $a$, scaled to [-1, 1]")
-        values.set_title(TITLES[algorithm], fontsize=11)
+        values.set_title(ALGORITHMS[algorithm].label, fontsize=11)
     top = max(ax.get_ylim()[1] for ax in axes[1])
     for ax in axes[1]:
         ax.set_ylim(-0.06 * top, top)

@@ -6,20 +6,23 @@ import sys
 import pytest
 
 from softdpg import paper
+from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.engines.jobs import runs as paper_runs
+from softdpg.errors import UserError
 
 
 def test_both_tables_are_220_runs_and_all_targets_255():
-    tables = paper.runs(["table1", "table2"])
+    tables = paper_runs(["table1", "table2"])
     assert len(tables) == len(set(tables)) == 11 * 2 * 2 * 5 == 220
     # The sweeps add N = 10, 20, 100 and sigma = 0.001, 0.01, 0.1, 0.5; N = 50 is Table 1's own run and
     # (0.2, 10) is in both sweeps.
-    assert len(paper.runs(paper.TARGETS)) == 220 + 5 * (3 + 4) == 255
+    assert len(paper_runs(paper.TARGETS)) == 220 + 5 * (3 + 4) == 255
 
 
 def test_equal_runs_of_different_targets_are_one_object():
-    table = set(paper.runs(["table1"]))
-    samples = set(paper.runs(["sensitivity-samples"]))
-    sigma = set(paper.runs(["sensitivity-sigma"]))
+    table = set(paper_runs(["table1"]))
+    samples = set(paper_runs(["sensitivity-samples"]))
+    sigma = set(paper_runs(["sensitivity-sigma"]))
     assert {run.n_samples for run in table & samples} == {50}
     assert len(table & samples) == 5
     assert {(run.sigma, run.n_samples) for run in samples & sigma} == {(0.2, 10)}
@@ -27,16 +30,16 @@ def test_equal_runs_of_different_targets_are_one_object():
 
 
 def test_sensitivity_leaves_ddpg_out_and_stays_on_continuous_ant():
-    runs = paper.runs(["sensitivity-samples"], seeds=1, algos=list(paper.ALGORITHMS))
+    runs = paper_runs(["sensitivity-samples"], seeds=1, algos=list(ALGORITHMS))
     assert {run.env for run in runs} == {"Ant-v5"}
     assert [(run.algo, run.n_samples) for run in runs] == [
         (algo, n) for algo in ("soft-ddpg", "soft-ddpg-centered") for n in (10, 20, 50, 100)
     ]
-    assert paper.runs(["sensitivity-sigma"], algos=["ddpg"]) == []
+    assert paper_runs(["sensitivity-sigma"], algos=["ddpg"]) == []
 
 
 def test_envs_widen_and_shrink():
-    runs = paper.runs(["table2"], envs=["Pendulum", "HopperDiscrete", "Reacher-v5"], seeds=2, steps=30_000)
+    runs = paper_runs(["table2"], envs=["Pendulum", "HopperDiscrete", "Reacher-v5"], seeds=2, steps=30_000)
     assert len(runs) == 4 * 2 * 2
     assert {run.env for run in runs} == {
         "softdpg/PendulumDiscrete-v0",
@@ -50,9 +53,9 @@ def test_envs_widen_and_shrink():
 
 def test_bad_names_say_what_is_accepted():
     with pytest.raises(ValueError, match="target must be one of table1, table2"):
-        paper.runs(["table3"])
-    with pytest.raises(ValueError, match=r"algos must be among ddpg, soft-ddpg, soft-ddpg-centered, got td3"):
-        paper.runs(["table1"], algos=["td3"])
+        paper_runs(["table3"])
+    with pytest.raises(UserError, match=r"no algorithm 'ddpq'; did you mean ddpg.*\(algorithms: ddpg, soft-ddpg, "):
+        paper_runs(["table1"], algos=["ddpq"])
 
 
 def test_scores_cover_the_tables_and_agree_with_the_papers_bold_face():

@@ -6,6 +6,8 @@ import pytest
 from runs_on_disk import write_runs
 
 from softdpg import paper
+from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.engines.jobs import runs
 from softdpg.report.figures import _paper_panels as paper_panels
 from softdpg.report.figures import curves_figure, sensitivity_figure, write_figures
 from softdpg.results import reading as results
@@ -16,7 +18,7 @@ from softdpg.results.cells import Results, arrange
 def everything(tmp_path_factory):
     """Every environment of both tables and both sweeps, two seeds, three evaluations."""
     root = tmp_path_factory.mktemp("runs")
-    for i, spec in enumerate(paper.runs(paper.TARGETS, seeds=1)):
+    for i, spec in enumerate(runs(paper.TARGETS, seeds=1)):
         smoothing = {} if spec.sigma is None else {"sigma": spec.sigma, "n_samples": spec.n_samples}
         write_runs(root, spec.env, spec.algo, [[i, i + 1.0, i + 2.0], [i, i + 3.0, i + 4.0]], **smoothing)
     return arrange(results.read(root)[0])
@@ -48,7 +50,7 @@ def test_panels_show_mean_and_band(everything):
     figure = curves_figure([[row]])
     (axes,) = figure.axes
     for line, (name, cell) in zip(axes.lines, row.cells.items(), strict=True):
-        assert line.get_label() == paper.ALGORITHMS[name].label
+        assert line.get_label() == ALGORITHMS[name].label
         np.testing.assert_array_equal(line.get_xdata(), [5_000, 10_000, 15_000])
         start = cell.curves[0, 0]
         # Seeds (s, s + 1, s + 2) and (s, s + 3, s + 4): means s, s + 2, s + 3; sample std 0, sqrt(2), sqrt(2).

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from runs_on_disk import write_run, write_runs
 
-from softdpg import paper
+from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.errors import UserError
 from softdpg.results import reading as results
 
@@ -19,7 +19,7 @@ def test_a_run_directory_is_read_whole(tmp_path):
     assert (run.name, run.env, run.algorithm, run.seed) == ("a/b", "Ant-v5", "soft-ddpg-centered", 3)
     assert (run.state, run.finished, run.seconds, run.commit) == ("running", False, 36.0, "0123abc")
     assert (run.settings.steps, run.settings.sigma, run.settings.n_samples) == (20_000, 0.2, 50)
-    assert dict(run.settings.hyperparameters)["net_arch"] == "[400, 300]"
+    assert dict(run.settings.hyperparameters)["net_arch"] == (400, 300)
     assert dict(run.settings.hyperparameters)["action_layer"] == "second"
     assert dict(run.machine) == {"cores": "2", "cpu": 'a <fast> CPU, "quoted"'}
     np.testing.assert_array_equal(run.evaluated_at, [5_000, 10_000])
@@ -60,8 +60,8 @@ DAMAGE = {
     "config.json has no 'sigma'": lambda run: _edit(run / "config.json", sigma="delete"),
     "unknown algorithm: algo 'td3'": lambda run: _edit(run / "config.json", algo="td3"),
     "soft-ddpg with sigma and n_samples (None, 50)": lambda run: _edit(run / "config.json", sigma=None),
-    "config.json or status.json": lambda run: _edit(run / "config.json", seed=[]),
-    "must be objects": lambda run: _edit(run / "config.json", hyperparameters=[]),
+    "config.json: seed must be an integer, not []": lambda run: _edit(run / "config.json", seed=[]),
+    "must be an object": lambda run: _edit(run / "config.json", hyperparameters=[]),
     "no evaluations yet": lambda run: (run / "evaluations.csv").unlink(),
     "no evaluations yet (header only)": lambda run: (run / "evaluations.csv").write_text("step,mean,std\n"),
     "does not start with step,mean,std": lambda run: (run / "evaluations.csv").write_text("a,b\n1,2\n"),
@@ -136,7 +136,7 @@ def test_a_foreign_or_damaged_csv_is_one_clear_line(tmp_path, text, message):
         results.read(tmp_path / "results.csv")
 
 
-def test_every_algorithm_of_the_paper_module_can_be_read(tmp_path):
-    for algorithm in paper.ALGORITHMS:
+def test_every_algorithm_of_the_registry_can_be_read(tmp_path):
+    for algorithm in ALGORITHMS:
         write_run(tmp_path / algorithm, "Ant-v5", algorithm, 0, [1.0])
-    assert [run.algorithm for run in results.read(tmp_path)[0]] == list(paper.ALGORITHMS)
+    assert [run.algorithm for run in results.read(tmp_path)[0]] == list(ALGORITHMS)

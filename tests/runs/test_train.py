@@ -15,6 +15,7 @@ from softdpg.errors import UserError
 from softdpg.runs.checkpoint import Checkpoint, newest_first
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
+from softdpg.runs.flags import settings_class
 from softdpg.runs.training import train
 
 
@@ -144,7 +145,8 @@ def test_the_command_line_gives_back_every_setting(tmp_path):
         ),
         RunConfig("Ant-v5", "ddpg", learning_rate=3e-4, exploration_noise=0.0),
     ):
-        assert tyro.cli(RunConfig, args=config.resolved().arguments()).resolved() == config.resolved()
+        settings = tyro.cli(settings_class(), args=config.resolved().arguments())
+        assert settings.config().resolved() == config.resolved()
 
 
 def test_help_loads_neither_jax_nor_torch():

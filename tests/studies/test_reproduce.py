@@ -15,8 +15,9 @@ from softdpg import paper
 from softdpg.engines import Ended, process
 from softdpg.engines.board import Board
 from softdpg.engines.estimate import TYPICAL, estimated_seconds, typical_speed
-from softdpg.engines.jobs import make_job
+from softdpg.engines.jobs import make_job, runs
 from softdpg.errors import UserError
+from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.studies.reproduce import reproduce
 
@@ -25,7 +26,7 @@ SMALL = {"steps": 300, "envs": ("PendulumDiscrete",), "algos": ("ddpg",)}
 
 def all_jobs(out, target="all", **arguments):
     targets = paper.TARGETS if target == "all" else (target,)
-    return [make_job(spec, out) for spec in paper.runs(targets, **arguments)]
+    return [make_job(config, out) for config in runs(targets, **arguments)]
 
 
 def test_directories_say_what_a_run_is(tmp_path):
@@ -35,7 +36,7 @@ def test_directories_say_what_a_run_is(tmp_path):
     names = {job.name for job in jobs}
     assert {"AntDiscrete-v0/ddpg/seed-4", "Ant-v5/soft-ddpg-sigma0.001-n10/seed-0"} <= names
     assert "Ant-v5/soft-ddpg-sigma0.2-n50/seed-0" in names
-    centered = make_job(paper.RunSpec("Ant-v5", "soft-ddpg-centered", 1, 100, 0.2, 50), tmp_path)
+    centered = make_job(RunConfig("Ant-v5", "soft-ddpg-centered", 100, 1, sigma=0.2, n_samples=50), tmp_path)
     assert (centered.config.algo, centered.config.estimator) == ("soft-ddpg", "centered")
     assert centered.name == "Ant-v5/soft-ddpg-centered-sigma0.2-n50/seed-1"
 
@@ -95,7 +96,7 @@ def test_foreign_directories_are_refused(tmp_path):
 
 def test_a_run_ends_with_the_process_that_started_it(tmp_path):
     """Even when that one is killed, no run goes on unseen and keeps its directory locked."""
-    job = make_job(paper.RunSpec("Pendulum-v1", "ddpg", 0, 1_000_000), tmp_path)
+    job = make_job(RunConfig("Pendulum-v1", "ddpg", 1_000_000), tmp_path)
     code = (
         "import json, pathlib, sys, time\n"
         "from softdpg.runs.config import RunConfig\n"
@@ -123,15 +124,15 @@ def test_the_estimate_divides_the_work(tmp_path):
     assert estimated_seconds(jobs, 1) == pytest.approx(one)
     assert estimated_seconds(jobs, 4) == pytest.approx(one / 4)
     ddpg, soft = (
-        make_job(paper.RunSpec("Ant-v5", *rest), tmp_path) for rest in (("ddpg", 0), ("soft-ddpg", 0, 1, 0.2, 50))
+        make_job(config, tmp_path) for config in (RunConfig("Ant-v5", "ddpg"), RunConfig("Ant-v5", "soft-ddpg", 1))
     )
     assert (typical_speed(ddpg), typical_speed(soft)) == pytest.approx(TYPICAL["Ant"])
     assert TYPICAL.keys() == paper.ENVIRONMENTS.keys()
     # A finished half of the same kind that took twice the typical time doubles the estimate of the rest.
-    pair = [make_job(paper.RunSpec("Ant-v5", "ddpg", seed, 100_000), tmp_path) for seed in range(2)]
+    pair = [make_job(RunConfig("Ant-v5", "ddpg", 100_000, seed), tmp_path) for seed in range(2)]
     pair[0].path.mkdir(parents=True)
-    pair[0].directory.write_status("running", 50_000, 100_000, 2 * 50_000 / TYPICAL["Ant"].ddpg)
-    assert estimated_seconds(pair, 1) == pytest.approx(150_000 * 2 / TYPICAL["Ant"].ddpg)
+    pair[0].directory.write_status("running", 50_000, 100_000, 2 * 50_000 / TYPICAL["Ant"].exact)
+    assert estimated_seconds(pair, 1) == pytest.approx(150_000 * 2 / TYPICAL["Ant"].exact)
 
 
 def test_the_board_shows_every_run(tmp_path):

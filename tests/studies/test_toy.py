@@ -8,11 +8,12 @@ import pytest
 from rich.console import Console
 
 from softdpg.errors import UserError
-from softdpg.studies.toy import ACTIONS, ALGORITHMS, ToyRun, ToySettings, measures
+from softdpg.studies.toy import ACTIONS, ToyRun, ToySettings, measures
 from softdpg.studies.toy_report import draw, print_table
 from softdpg.theory.toy import Toy
 
 SETTINGS = ToySettings(seeds=2, epsilon=0.1, gamma=0.9, sigma=0.2)
+ALGORITHMS = SETTINGS.algos
 
 
 def run_with(algorithm="ddpg", action=0.5, change=0.0):

@@ -1,0 +1,144 @@
+"""The hyperparameters that an algorithm of the registry can take: type, meaning, range, and the argument behind each.
+
+Which of them an algorithm has, and their defaults, stands in its entry; see :mod:`softdpg.algorithms.registry`. The
+flags of ``softdpg train``, ``config.json`` and the arguments of the classes follow from this table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+Check = Callable[[Any], str]
+"""What is wrong with a value, as the end of a sentence that begins with the hyperparameter's name; empty if nothing."""
+
+
+def at_least(least: int) -> Check:
+    """Values from ``least`` on."""
+    return lambda value: "" if value >= least else f"must be at least {least}, not {value}"
+
+
+def positive(value: Any) -> str:
+    """Finite numbers above 0."""
+    return "" if 0 < value < float("inf") else f"must be a positive number, not {value}"
+
+
+def not_negative(value: Any) -> str:
+    """Finite numbers from 0 on."""
+    return "" if 0 <= value < float("inf") else f"must not be negative, not {value}"
+
+
+def fraction(value: Any) -> str:
+    """Numbers from 0 to 1."""
+    return "" if 0 <= value <= 1 else f"must be between 0 and 1, not {value}"
+
+
+def units(value: Any) -> str:
+    """At least one layer, and at least one unit in each."""
+    return "" if value and min(value) >= 1 else f"takes positive numbers of units, not {value}"
+
+
+def anything(value: Any) -> str:
+    """Every value of the type."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """One row of the table.
+
+    :param type: ``int``, ``float``, ``bool``, ``str``, ``tuple[int, ...]``, a ``Literal`` or a union of these
+    :param help: one sentence for the help of the command line
+    :param check: of a value that has the type
+    :param argument: keyword of the class, ``policy_kwargs.net_arch`` for a part of one; the name unless given
+    :param flag: on the command line; the name with hyphens unless given
+    """
+
+    name: str
+    type: Any
+    help: str
+    check: Check = anything
+    argument: str = ""
+    flag: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "argument", self.argument or self.name)
+        object.__setattr__(self, "flag", self.flag or "--" + self.name.replace("_", "-"))
+
+    def wrong(self, value: Any) -> str:
+        """What is wrong with a value, as for :data:`Check`; empty if nothing."""
+        if not has_type(value, self.type):
+            return f"must be {type_name(self.type)}, not {value!r}"
+        return self.check(value)
+
+
+def has_type(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type that a hyperparameter may have; integers are floats, booleans are no integers."""
+    if get_origin(kind) is Literal:
+        return value in get_args(kind) and isinstance(value, str)
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(has_type(item, get_args(kind)[0]) for item in value)
+    if get_args(kind):  # a union
+        return any(has_type(value, part) for part in get_args(kind))
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def stored_type(kind: Any) -> Any:
+    """The type without its range: what can be read from a file, whatever this version makes of it."""
+    return str if get_origin(kind) is Literal else kind
+
+
+def type_name(kind: Any) -> str:
+    """A type in words."""
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    if get_origin(kind) is tuple:
+        return "a list of numbers"
+    if get_args(kind):
+        return " or ".join(map(type_name, get_args(kind)))
+    return {int: "an integer", float: "a number", bool: "True or False", str: "text"}[kind]
+
+
+HYPERPARAMETERS: dict[str, Hyperparameter] = {
+    hyperparameter.name: hyperparameter
+    for hyperparameter in (
+        Hyperparameter(
+            "estimator",
+            Literal["paper", "centered"],
+            "Gradient from smoothed values: paper (Algorithm 1) or centered (unclipped score, baseline).",
+        ),
+        Hyperparameter("sigma", float, "Scale of the smoothing, in actions scaled to [-1, 1].", positive),
+        Hyperparameter("n_samples", int, "Number of smoothing samples N.", at_least(1), flag="--samples"),
+        Hyperparameter("antithetic", bool, "Draw the smoothing noise in pairs (w, -w)."),
+        Hyperparameter("learning_rate", float, "Adam's step size for the actor.", positive),
+        Hyperparameter("qf_learning_rate", float, "Adam's step size for the critic.", positive),
+        Hyperparameter("buffer_size", int, "Transitions in the replay buffer.", at_least(1)),
+        Hyperparameter(
+            "learning_starts", int, "Steps with uniformly random actions before learning starts.", at_least(0)
+        ),
+        Hyperparameter("batch_size", int, "Transitions in a minibatch.", at_least(1)),
+        Hyperparameter("tau", float, "Polyak coefficient of the target networks.", fraction),
+        Hyperparameter("gamma", float, "Discount factor.", fraction),
+        Hyperparameter("train_freq", int, "Environment steps between two updates.", at_least(1)),
+        Hyperparameter("gradient_steps", int, "Gradient steps in an update.", at_least(1)),
+        Hyperparameter(
+            "exploration_noise",
+            float,
+            "Standard deviation of the Gaussian exploration noise, in actions scaled to [-1, 1].",
+            not_negative,
+            argument="action_noise",
+        ),
+        Hyperparameter(
+            "net_arch",
+            tuple[int, ...],
+            "Hidden units of each layer, actor and critic.",
+            units,
+            argument="policy_kwargs.net_arch",
+        ),
+        Hyperparameter("action_layer", Literal["input", "second"], "Where the action enters the critic."),
+        Hyperparameter("policy_delay", int, "Updates of the critic for one of the actor.", at_least(1)),
+        Hyperparameter("target_policy_noise", float, "Standard deviation of the target action's noise.", not_negative),
+        Hyperparameter("target_noise_clip", float, "Bound of the target action's noise.", not_negative),
+    )
+}

@@ -1,0 +1,67 @@
+"""The flags of ``softdpg train``: one for each setting of a run and for each hyperparameter of any algorithm."""
+
+from dataclasses import MISSING, field, make_dataclass
+from inspect import signature
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import tyro
+
+from softdpg.algorithms import registry
+from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Hyperparameter
+from softdpg.runs.config import RunConfig
+
+_SETTINGS: dict[str, tuple[Any, str]] = {
+    "env": (str, "Gymnasium id of an environment with a Box action space, e.g. softdpg/AntDiscrete-v0 or Ant-v5."),
+    "steps": (int, "Environment steps of the whole run."),
+    "seed": (int, "Seed of weights, exploration, sampling and environments."),
+    "evaluate_every": (int, "Steps between two evaluations; the last step is evaluated as well."),
+    "evaluation_episodes": (int, "Deterministic episodes of an evaluation."),
+    "checkpoint_every": (int, "Steps between two checkpoints; each is taken at the first episode end after that."),
+}
+
+
+def settings_class() -> Any:
+    """A dataclass for tyro, with a field for each flag; its method ``config()`` gives the :class:`RunConfig`."""
+    columns: list[tuple[str, Any, Any]] = []
+    settings = {**_SETTINGS, "algo": (Literal[tuple(registry.ALGORITHMS)], _algorithms())}
+    for name, parameter in signature(RunConfig).parameters.items():
+        if name in settings:
+            kind, text = settings[name]
+            default = MISSING if parameter.default is parameter.empty else parameter.default
+            columns.append((name, Annotated[kind, tyro.conf.arg(help=text)], field(default=default)))
+    columns += [
+        (name, Annotated[hyperparameter.type | None, _hyperparameter(hyperparameter)], field(default=None))
+        for name, hyperparameter in HYPERPARAMETERS.items()
+    ]
+    return make_dataclass("Settings", columns, namespace={"config": _config, "__doc__": "Settings of the run."})
+
+
+def _config(settings: Any) -> RunConfig:
+    return RunConfig(**vars(settings))
+
+
+def _algorithms() -> str:
+    lines = [f"{name}: {entry.summary or entry.label}." for name, entry in registry.ALGORITHMS.items()]
+    return " ".join(["The algorithm.", *lines])
+
+
+def _hyperparameter(hyperparameter: Hyperparameter) -> Any:
+    kind = hyperparameter.type
+    metavar = {int: "INT", float: "FLOAT", bool: "{True,False}", str: "TEXT"}.get(kind, "INT [INT ...]")
+    if get_origin(kind) is Literal:
+        metavar = f"{{{','.join(get_args(kind))}}}"
+    elif get_args(kind) and get_origin(kind) is not tuple:
+        metavar = "|".join(getattr(part, "__name__", str(part)).upper() for part in get_args(kind))
+    defaults: dict[str, list[str]] = {}
+    for entry in registry.ALGORITHMS.values():
+        value = entry.hyperparameters.get(hyperparameter.name)
+        if value is not None:
+            defaults.setdefault(_text(value), []).append(entry.name)
+    shown = [f"{value} ({', '.join(names)})" for value, names in defaults.items()]
+    default = next(iter(defaults)) if len(defaults) == 1 else ", ".join(shown)
+    text = f"{hyperparameter.help} Default: {default}." if defaults else hyperparameter.help
+    return tyro.conf.arg(name=hyperparameter.flag.removeprefix("--"), metavar=metavar, help=text, help_behavior_hint="")
+
+
+def _text(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
