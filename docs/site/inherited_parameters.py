@@ -7,6 +7,8 @@ from typing import Any
 
 import griffe
 
+import softdpg
+
 _PARAM = re.compile(r"^[ \t]*:param (?:[^\s:]+ )?(\w+):(.*?)(?=^[ \t]*:\w|^[ \t]*\.\. |^[ \t]*$|\Z)", re.M | re.S)
 _ROLE = re.compile(r":(?:class|func|meth|mod|attr):`~?([^`]+)`")
 
@@ -32,8 +34,9 @@ class InheritedParameters(griffe.Extension):
 def complete(cls: type, docstring: str) -> str:
     """``docstring`` with a line for every parameter of the constructor, in its order."""
     described: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        described |= parameters(inspect.getdoc(base) if "__doc__" in base.__dict__ and base.__doc__ else "")
+    # What an algorithm of the family leaves out is as in DDPG or SoftDDPG, and failing that as in SB3.
+    for base in (*reversed(cls.__mro__), softdpg.DDPG, softdpg.SoftDDPG, cls):
+        described |= parameters(inspect.getdoc(base) if base.__dict__.get("__doc__") else "")
     described |= parameters(docstring)
     text = docstring[: docstring.index(":param")].rstrip() if ":param" in docstring else docstring.rstrip()
     names = [name for name in inspect.signature(cls).parameters if name in described]

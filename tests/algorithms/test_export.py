@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from softdpg import DDPG, SoftDDPG
+from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 from softdpg.algorithms.export import read_safetensors
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -119,6 +119,22 @@ def test_parts_that_are_not_normalised_stay_as_they_are(tmp_path, suffix):
 def test_activations(tmp_path, activation, suffix):
     model = model_on(BOX, WIDE, policy_kwargs={"activation_fn": activation, "net_arch": [32, 16]})
     assert_equal_to_predict(model, tmp_path / f"policy.{suffix}", batch_of(BOX, 32))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("algorithm", [TD3, SoftTD3])
+def test_layer_norm(tmp_path, algorithm, suffix):
+    env = DummyVecEnv([lambda: Spaces(BOX, WIDE)])
+    model = algorithm(
+        "MlpPolicy", env, policy_kwargs={"layer_norm": True, "net_arch": [64, 32]}, seed=1, buffer_size=10
+    )
+    params = model.policy.actor_state.params["params"]
+    rng = np.random.default_rng(0)
+    for name in ("LayerNorm_0", "LayerNorm_1"):  # as if trained
+        params[name] = {
+            key: (value + rng.normal(0, 0.3, value.shape)).astype("f") for key, value in params[name].items()
+        }
+    assert_equal_to_predict(model, tmp_path / f"policy.{suffix}", batch_of(BOX, 64))
 
 
 def test_unknown_activation_is_refused(tmp_path):
