@@ -3,6 +3,9 @@
 Implementations are imported inside the functions, so that ``softdpg --help`` loads neither JAX nor torch.
 """
 
+import codecs
+import io
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -74,7 +77,10 @@ def reproduce(
 
 
 def evaluate(
-    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]], episodes: int = 100, seed: int = 0
+    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]],
+    episodes: int = 100,
+    seed: int = 0,
+    trust: bool = False,
 ) -> None:
     """Evaluate the policy of a run anew, with deterministic episodes. Runs no code from the run's files.
 
@@ -82,13 +88,14 @@ def evaluate(
         run: A run directory; the run may be unfinished.
         episodes: Number of episodes.
         seed: Seed of the episodes.
+        trust: Import the module that the run's environment is from (module:Id-v0), which can run any code.
     """
     from softdpg.runs.threads import use_one_thread
 
     use_one_thread()
     from softdpg.runs.evaluate_run import evaluate_run
 
-    returns = evaluate_run(run, episodes=episodes, seed=seed)
+    returns = evaluate_run(run, episodes=episodes, seed=seed, trust=trust)
     print(f"{returns.mean():.2f} ± {returns.std():.2f} over {episodes} episodes", end="")
     print(f" (from {returns.min():.2f} to {returns.max():.2f})")
 
@@ -98,6 +105,7 @@ def watch(
     out: Path | None = None,
     episodes: int = 1,
     seed: int = 0,
+    trust: bool = False,
 ) -> None:
     """Render the policy of a run to a video, without a screen. Runs no code from the run's files.
 
@@ -110,7 +118,7 @@ def watch(
     require_extra("video", "softdpg watch")
     from softdpg.runs.watch import watch
 
-    print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed)}")
+    print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed, trust=trust)}")
 
 
 def export(
@@ -248,8 +256,23 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _speak_any_encoding() -> None:
+    """Print what the terminal's encoding lacks in ASCII, +- for the sign of both: no run ends on a character."""
+    codecs.register_error("softdpg", _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="softdpg")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    plain = {"±": "+-", "−": "-", "–": "-", "…": "...", "×": "x"}
+    return "".join(plain.get(character, "?") for character in error.object[error.start : error.end]), error.end
+
+
 def main() -> None:
     """Entry point of the console script."""
+    _speak_any_encoding()
     try:
         from softdpg.runs.flags import settings_class
 
@@ -263,3 +286,6 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # as with | head; what is left in the buffer goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

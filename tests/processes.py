@@ -31,7 +31,9 @@ def tiny_config(env="softdpg/InvertedPendulumDiscrete-v0", algo="soft-ddpg", ste
     return RunConfig(env, algo, steps=steps, **(TINY | soft | settings))
 
 
-def _train(config, out, log):
+def _train(config, out, log, before):
+    if before:
+        before()
     with log.open("a") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -40,9 +42,12 @@ def _train(config, out, log):
     sys.exit(code)
 
 
-def start(config, out: Path, log: Path | None = None):
-    """Start ``softdpg train`` as a process of its own; what it prints goes to ``log``, or ``out`` + ``.log``."""
-    process = _context.Process(target=_train, args=(config, out, log or out.with_suffix(".log")))
+def start(config, out: Path, log: Path | None = None, before=None):
+    """Start ``softdpg train`` as a process of its own; what it prints goes to ``log``, or ``out`` + ``.log``.
+
+    ``before`` is called in it first.
+    """
+    process = _context.Process(target=_train, args=(config, out, log or out.with_suffix(".log"), before))
     process.start()
     return process
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from softdpg.errors import UserError
+from softdpg.runs import files
 from softdpg.runs.config import RunConfig
 from softdpg.runs.threads import use_one_thread
 from softdpg.runs.training import train
@@ -20,10 +21,11 @@ def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
     """Start a run in ``out``; what it prints is appended to ``train.log`` there."""
     environment = dict(os.environ)
     use_one_thread(environment)
-    command = [sys.executable, "-m", __name__, str(os.getpid())]
+    # -P: a module of ours, or one that ours import, is not looked for in the current directory.
+    command = [sys.executable, "-P", "-m", __name__, str(os.getpid())]
     command += [json.dumps(config.to_json()), str(out)]
     out.mkdir(parents=True, exist_ok=True)
-    with (out / "train.log").open("ab") as log:
+    with open(files.open_regular(out / "train.log", os.O_WRONLY | os.O_APPEND), "ab") as log:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -35,14 +37,16 @@ def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
 
 
 def reason(out: Path, exit_code: int) -> str:
-    """Why a run failed, in one line: the last line it printed."""
+    """Why a run failed, in one line: the last one that it printed in its own name, or the last of all."""
     if exit_code < 0:
         return f"killed by {signal.Signals(-exit_code).name}"
     try:
-        lines = (out / "train.log").read_text(errors="replace").strip().splitlines()
-    except OSError:
+        lines = files.read_bytes(out / "train.log", files.TABLE).decode(errors="replace").strip().splitlines()
+    except (OSError, files.FileError):
         lines = []
-    return lines[-1].removeprefix("softdpg: error: ") if lines else f"exit code {exit_code}"
+    ours = [line for line in lines if line.startswith("softdpg: ") and not line.startswith("softdpg: warning: ")]
+    last = (ours or lines or [f"exit code {exit_code}"])[-1]
+    return last.removeprefix("softdpg: ").removeprefix("error: ")
 
 
 def _main() -> None:

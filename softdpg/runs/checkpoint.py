@@ -94,6 +94,11 @@ def read(path: Path) -> Checkpoint:
     return Checkpoint(int(path.name), arrays, state, found)
 
 
+def newest_step(directory: Path) -> int:
+    """The step of the newest checkpoint in ``directory``, damaged or not; 0 if there is none."""
+    return max((int(path.name) for path in _newest_first(directory)), default=0)
+
+
 def newest_first(directory: Path) -> Iterator[Checkpoint | DamagedCheckpointError]:
     """The checkpoints in ``directory``, each read as it is asked for; for a damaged one, what is wrong with it."""
     for path in _newest_first(directory):

@@ -24,9 +24,21 @@ def _unless_closed(stream: TextIO) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.EIO):
             raise
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+class _RunConsole(Console):
+    """A console that goes on without a reader; Rich's own ends the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Print to nowhere from now on."""
+        _silence(sys.stdout)
 
 
 def say(message: str) -> None:
@@ -85,7 +97,7 @@ class RunDisplay:
 
     def __init__(self, title: str, steps: int, console: Console | None = None) -> None:
         self.steps = steps
-        self.console = console or Console(highlight=False)
+        self.console = console or _RunConsole(highlight=False)
         self.pace = Pace()
         self.evaluation = ""
         self._next_line = 0.0

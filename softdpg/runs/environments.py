@@ -68,11 +68,12 @@ def check_shape(observation: Any, space: gym.Space) -> None:
 
 def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:
     """Make an environment with Box observations and actions; ``UserError`` if there is none of that name."""
+    arguments: dict[str, Any] = {"render_mode": render_mode} if render_mode else {}  # which not every class takes
     try:
-        env = gym.make(env_id, render_mode=render_mode)
+        env = gym.make(env_id, **arguments)
     except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):
         raise UserError(f"no environment {env_id!r}{near_matches(env_id, list(gym.registry))}") from None
-    except (gym.error.Error, ImportError, ValueError) as error:
+    except Exception as error:  # of the environment's own module and constructor
         raise UserError(f"cannot make environment {env_id!r}: {' '.join(str(error).split())}") from None
     for kind, space in (("observation", env.observation_space), ("action", env.action_space)):
         if not isinstance(space, gym.spaces.Box):

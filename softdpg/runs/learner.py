@@ -1,5 +1,6 @@
 """The learner of a run: made from its settings, and its weights in a file that holds no code."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,18 @@ def save_weights(model: Any, path: Path) -> None:
 
 def load_learner(config: RunConfig, env: Env, path: Path) -> Any:
     """A learner with the weights in ``path``. Reads numbers alone: a file from a stranger cannot run code."""
-    model = make_learner(config, env, buffer_size=1)
     try:
-        weights = arrays_to_tree(_weights(model), load_arrays(files.read_bytes(path, files.ARRAYS)))
+        arrays = load_arrays(files.read_bytes(path, files.ARRAYS))
     except FileNotFoundError:
         raise UserError(f"no weights yet: {path} is written with the first checkpoint") from None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
+        raise UserError(f"cannot load {path}: {error}") from None
+    if sum(array.size for array in arrays.values()) < sum(a * b for a, b in pairwise(config.net_arch or ())):
+        raise UserError(f"cannot load {path}: it has not the weights of layers of {list(config.net_arch or ())} units")
+    model = make_learner(config, env, buffer_size=1)
+    try:
+        weights = arrays_to_tree(_weights(model), arrays)
+    except ValueError as error:
         raise UserError(f"cannot load {path}: {error}") from None
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(weights)):
         raise UserError(f"cannot load {path}: it has weights that are NaN or infinite; the training diverged")

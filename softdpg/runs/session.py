@@ -117,6 +117,11 @@ class Session:
                 continue
             if not same:
                 warn(f"{self.config.env} does not start the same from the same seed; going on, but not bit for bit")
+            if not model.replay_buffer.size():
+                warn(
+                    "the run was finished, its replay buffer is gone and is filled anew with "
+                    f"{self.config.learning_starts:,} random steps; a run with --keep-buffer goes on exactly"
+                )
             for name, contents in found.files.items():
                 files.replace_file(self.directory.path / name, contents)
             return state
@@ -144,7 +149,7 @@ class Session:
 
     def _stopped(self, state: str, reason: str, exit_code: int) -> int:
         self._record(state, reason)
-        saved = self.supervisor.last_checkpoint if self.supervisor else 0
+        saved = checkpoint.newest_step(self.directory.checkpoints)
         where = f"the checkpoint at step {saved:,}" if saved else "the beginning (no checkpoint yet)"
         say_error(f"softdpg: {reason}; go on from {where} with:\n  {self.config.command(self.directory.path)}")
         return exit_code
@@ -183,5 +188,5 @@ class Session:
         with suppress(OSError):
             if self.supervisor is not None:
                 self.supervisor.write_status(state, message)
-            else:
+            elif not self.directory.status.exists():  # that of a run which could not go on stays
                 self.directory.write_status(state, 0, self.config.steps, 0.0, message)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import warnings
 from ctypes.util import find_library
 from pathlib import Path
@@ -14,9 +15,12 @@ from softdpg.runs.evaluate_run import open_run
 FORMATS = (".mp4", ".gif")
 
 
-def watch(path: Path, *, out: Path | None = None, episodes: int = 1, seed: int = 0) -> Path:
-    """Render deterministic episodes of a run's policy to an MP4 or GIF file; returns its path."""
-    config, weights = open_run(path)
+def watch(path: Path, *, out: Path | None = None, episodes: int = 1, seed: int = 0, trust: bool = False) -> Path:
+    """Render deterministic episodes of a run's policy to an MP4 or GIF file; returns its path.
+
+    ``trust`` lets the run's settings name a module to import; see :func:`open_run`.
+    """
+    config, weights = open_run(path, trust=trust)
     out = out or path / "video.mp4"
     if out.suffix.lower() not in FORMATS:
         raise UserError(f"--out must end in {' or '.join(FORMATS)}, not {out.suffix or 'nothing'!r}")
@@ -30,14 +34,17 @@ def watch(path: Path, *, out: Path | None = None, episodes: int = 1, seed: int =
     from softdpg.runs.learner import load_learner
 
     model = load_learner(config, env, weights)
-    aside = out.with_name(f".{out.name}.tmp{out.suffix}")
     try:
-        with _writer(aside, int(env.metadata.get("render_fps", 30))) as video:
-            for episode in range(episodes):
-                _play(env, model, episode_seed(seed, REPLAY, episode), video)
-        aside.replace(out)
+        # In a directory of its own, whose name nobody knows: no link can wait in the place of the file.
+        with tempfile.TemporaryDirectory(prefix=".video-", dir=out.absolute().parent) as aside:
+            unfinished = Path(aside) / f"video{out.suffix}"
+            with _writer(unfinished, int(env.metadata.get("render_fps", 30))) as video:
+                for episode in range(episodes):
+                    _play(env, model, episode_seed(seed, REPLAY, episode), video)
+            unfinished.replace(out)
+    except OSError as error:
+        raise UserError(f"cannot write {out}: {error.strerror}; --out names another place") from None
     finally:
-        aside.unlink(missing_ok=True)
         env.close()
     return out
 
