@@ -1,11 +1,14 @@
 """Deterministic episodes on environments apart from those of training."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
 from softdpg.runs.environments import check_shape, make_env
+
+LONGEST = 10_000  # steps after which an episode is cut in an environment that has no time limit
 
 
 class Predicts(Protocol):
@@ -28,8 +31,8 @@ class Evaluator:
     def returns(self, policy: Predicts, seeds: Sequence[int]) -> np.ndarray:
         """Undiscounted returns ``(len(seeds),)`` of deterministic episodes, the i-th from ``seeds[i]``.
 
-        There may be at most as many seeds as environments. :class:`DivergedError` if an action is NaN or infinite,
-        ``ValueError`` if a return is.
+        There may be at most as many seeds as environments. An episode without end is cut after :data:`LONGEST` steps.
+        :class:`DivergedError` if an action is NaN or infinite, ``ValueError`` if a return is.
         """
         envs = self.envs[: len(seeds)]
         # The batch keeps its size to the end: another size would be another compiled function.
@@ -37,7 +40,10 @@ class Evaluator:
         check_shape(observations[0], envs[0].observation_space)
         returns = np.zeros(len(envs))
         playing = list(range(len(envs)))
-        while playing:
+        limited = envs[0].spec is not None and envs[0].spec.max_episode_steps is not None
+        for _ in itertools.count() if limited else range(LONGEST):
+            if not playing:
+                break
             actions, _ = policy.predict(observations, deterministic=True)
             if not np.isfinite(actions[playing]).all():
                 raise DivergedError("the policy diverged: its action is NaN or infinite")

@@ -1,5 +1,6 @@
 """A run that is killed, interrupted and damaged on its way ends in the same bytes as one left alone."""
 
+import json
 import os
 import random
 import signal
@@ -12,17 +13,17 @@ from softdpg.runs.directory import RunDirectory
 from softdpg.runs.training import train
 
 
-def run_whole(config, out):
-    process = start(config, out)
+def run_whole(config, out, before=None):
+    process = start(config, out, before=before)
     process.join()
     assert process.exitcode == 0
 
 
-def kill_after_next_checkpoint(config, out, delay, number=signal.SIGKILL):
+def kill_after_next_checkpoint(config, out, delay, number=signal.SIGKILL, before=None):
     """Start or resume the run, send a signal ``delay`` seconds after its next checkpoint; whether it was alive then."""
-    before = set(checkpoints(out))
-    process = start(config, out)
-    wait_for(lambda: set(checkpoints(out)) - before, process)
+    old = set(checkpoints(out))
+    process = start(config, out, before=before)
+    wait_for(lambda: set(checkpoints(out)) - old, process)
     process.join(delay)
     alive = process.is_alive()
     if alive:
@@ -80,3 +81,26 @@ def test_interrupted_damaged_and_in_use(tmp_path):
     log = (tmp_path / "interrupted.log").read_text()
     assert "checkpoint not usable, falling back to what was before" in log
     assert_same_results(whole, out)
+
+
+def short_evaluations():
+    from softdpg.runs import evaluation
+
+    evaluation.LONGEST = 30
+
+
+@pytest.mark.parametrize("env", ["strange_envs:Timed-v0", "strange_envs:Endless-v0"])
+def test_killed_in_the_middle_of_an_episode(tmp_path, env):
+    """The episode is played again from its seed and its actions; it may have begun with the run and never end."""
+    config = tiny_config(env, "ddpg", steps=1200)
+    run_whole(config, tmp_path / "whole", short_evaluations)
+    for delay in (0.0, 0.1):
+        _, code = kill_after_next_checkpoint(config, tmp_path / "killed", delay, before=short_evaluations)
+        assert code in (0, -signal.SIGKILL)
+    newest = tmp_path / "killed" / "checkpoints" / checkpoints(tmp_path / "killed")[-1]
+    assert (json.loads((newest / "state.json").read_text())["episodes"] == [0]) == ("Endless" in env)
+    run_whole(config, tmp_path / "killed", short_evaluations)
+    log = (tmp_path / "killed.log").read_text()
+    assert "going on from the checkpoint at step" in log
+    assert "not bit for bit" not in log
+    assert_same_results(tmp_path / "whole", tmp_path / "killed")
