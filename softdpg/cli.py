@@ -3,9 +3,6 @@
 Implementations are imported inside the functions, so that ``softdpg --help`` loads neither JAX nor torch.
 """
 
-import codecs
-import io
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +12,7 @@ import tyro
 
 from softdpg import paper
 from softdpg.errors import UserError, require_extra
+from softdpg.runs.terminal import silence, speak_any_encoding
 
 
 def train(
@@ -256,23 +254,9 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _speak_any_encoding() -> None:
-    """Print what the terminal's encoding lacks in ASCII, +- for the sign of both: no run ends on a character."""
-    codecs.register_error("softdpg", _in_ascii)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="softdpg")
-
-
-def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    plain = {"±": "+-", "−": "-", "–": "-", "…": "...", "×": "x"}
-    return "".join(plain.get(character, "?") for character in error.object[error.start : error.end]), error.end
-
-
 def main() -> None:
     """Entry point of the console script."""
-    _speak_any_encoding()
+    speak_any_encoding()
     try:
         from softdpg.runs.flags import settings_class
 
@@ -287,5 +271,5 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # as with | head; what is left in the buffer goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
         sys.exit(1)

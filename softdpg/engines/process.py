@@ -11,6 +11,7 @@ from pathlib import Path
 from softdpg.errors import UserError
 from softdpg.runs import files
 from softdpg.runs.config import RunConfig
+from softdpg.runs.terminal import speak_any_encoding
 from softdpg.runs.threads import use_one_thread
 from softdpg.runs.training import train
 
@@ -55,6 +56,7 @@ def _main() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv.pop(1)):
         sys.exit("the process that started this run is gone")
+    speak_any_encoding()
     try:
         code = train(RunConfig.from_json(json.loads(sys.argv[1])), Path(sys.argv[2]))
     except UserError as error:

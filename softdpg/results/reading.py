@@ -60,14 +60,15 @@ def write_csv(runs: Iterable[Run]) -> str:
             "commit": run.commit,
             "state": run.state,
             "seconds": run.seconds,
-        }
+        } | ({"n_envs": settings.n_envs} if settings.n_envs > 1 else {})
         hyperparameters = tuple((key, _text(value)) for key, value in settings.hyperparameters if key not in NAMED)
         for group, items in zip(OPEN_GROUPS, (hyperparameters, run.versions, run.machine), strict=True):
             fixed |= {f"{group}.{key}": value for key, value in items}
         for step, mean, std in zip(run.evaluated_at, run.means, run.stds, strict=True):
             rows.append(fixed | {"step": int(step), "mean": float(mean), "std": float(std)})
     open_columns = {key for row in rows for key in row} - set(COLUMNS)
-    order = [*COLUMNS[:9], *sorted(open_columns, key=lambda key: (OPEN_GROUPS.index(key.split(".")[0]), key))]
+    groups = ["n_envs", *OPEN_GROUPS]
+    order = [*COLUMNS[:9], *sorted(open_columns, key=lambda key: (groups.index(key.split(".")[0]), key))]
     out = io.StringIO()
     writer = csv.DictWriter(out, order + list(COLUMNS[9:]), restval="", lineterminator="\n")
     writer.writeheader()
@@ -194,6 +195,7 @@ def _run_from_rows(rows: list[dict[str, str]]) -> Run:
             int(first["seed"]),
             int(first["evaluation.every"]),
             int(first["evaluation.episodes"]),
+            n_envs=int(first.get("n_envs") or 1),
             estimator=entry.hyperparameters.get("estimator"),
             **{name: _value(first[name]) for name in SMOOTHING},
             **{name: _value(text) for name, text in hyperparameters.items()},

@@ -16,7 +16,7 @@ FORMAT = 2  # of config.json; files of format 1, of version 0.1.0, have no numbe
 _PROMINENT = ("estimator", "sigma", "n_samples")
 _INTEGERS = {
     **{"seed": at_least(0), "steps": at_least(1), "evaluate_every": at_least(1)},
-    **{"evaluation_episodes": at_least(1), "checkpoint_every": at_least(1)},
+    **{"evaluation_episodes": at_least(1), "checkpoint_every": at_least(1), "n_envs": at_least(1)},
 }
 
 
@@ -33,7 +33,8 @@ class RunConfig:
     :param seed: of weights, exploration, sampling and environments
     :param evaluate_every: steps between two evaluations; the last step is evaluated as well
     :param evaluation_episodes: deterministic episodes of an evaluation
-    :param checkpoint_every: steps between two checkpoints; each is taken at the first episode end after that
+    :param checkpoint_every: steps between two checkpoints
+    :param n_envs: environments side by side; each takes a step before an update
     :param hyperparameters: pairs (name, value), sorted, without those that are None
     """
 
@@ -44,6 +45,7 @@ class RunConfig:
     evaluate_every: int
     evaluation_episodes: int
     checkpoint_every: int
+    n_envs: int
     hyperparameters: tuple[tuple[str, Any], ...]
 
     def __init__(
@@ -55,6 +57,7 @@ class RunConfig:
         evaluate_every: int = paper.EVALUATION_EVERY,
         evaluation_episodes: int = paper.EVALUATION_EPISODES,
         checkpoint_every: int = 10_000,
+        n_envs: int = 1,
         hyperparameters: Iterable[tuple[str, Any]] = (),
         **more: Any,
     ) -> None:
@@ -67,6 +70,7 @@ class RunConfig:
             "evaluate_every": evaluate_every,
             "evaluation_episodes": evaluation_episodes,
             "checkpoint_every": checkpoint_every,
+            "n_envs": n_envs,
             "hyperparameters": tuple(sorted((name, _frozen(value)) for name, value in given.items())),
         }
         for name, value in values.items():
@@ -124,6 +128,7 @@ class RunConfig:
             "env": self.env,
             "seed": self.seed,
             "steps": self.steps,
+            "n_envs": self.n_envs,
             **{name: given.get(name) for name in _PROMINENT},
             "hyperparameters": {name: _plain(given[name]) for name in others},
             "evaluation": {"every": self.evaluate_every, "episodes": self.evaluation_episodes},
@@ -146,6 +151,7 @@ class RunConfig:
                 evaluate_every=stored["evaluation"]["every"],
                 evaluation_episodes=stored["evaluation"]["episodes"],
                 checkpoint_every=stored["checkpoint"]["every"],
+                n_envs=stored.get("n_envs", 1),
             )
         except KeyError as error:
             raise UserError(f"config.json does not hold the settings of a run (config.json has no {error})") from None

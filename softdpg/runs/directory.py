@@ -119,7 +119,7 @@ class RunDirectory:
             return True
         try:
             step = files.read_text(self.evaluations).splitlines()[-1].split(",")[0]
-            return int(step) > config.checkpoint_every + config.train_freq
+            return int(step) > config.checkpoint_every + config.train_freq * config.n_envs
         except (FileNotFoundError, ValueError, IndexError):
             return False
 

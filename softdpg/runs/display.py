@@ -1,36 +1,15 @@
 """What a run in the foreground shows: a live line in a terminal, plain lines anywhere else."""
 
-import errno
-import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
-
-@contextmanager
-def _unless_closed(stream: TextIO) -> Iterator[None]:
-    """Go on without output where its reader is gone, as with ``| head`` or a closed terminal: training goes on."""
-    try:
-        yield
-        stream.flush()
-    except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.EIO):
-            raise
-        _silence(stream)
-
-
-def _silence(stream: TextIO) -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+from softdpg.runs.terminal import silence, unless_closed
 
 
 class _RunConsole(Console):
@@ -38,24 +17,7 @@ class _RunConsole(Console):
 
     def on_broken_pipe(self) -> None:
         """Print to nowhere from now on."""
-        _silence(sys.stdout)
-
-
-def say(message: str) -> None:
-    """Print a line, if there is somebody to read it."""
-    with _unless_closed(sys.stdout):
-        print(message)
-
-
-def say_error(message: str) -> None:
-    """Print a line to standard error, if there is somebody to read it."""
-    with _unless_closed(sys.stderr):
-        print(message, file=sys.stderr)
-
-
-def warn(message: str) -> None:
-    """Print a warning."""
-    say_error(f"softdpg: warning: {message}")
+        silence(sys.stdout)
 
 
 class Pace:
@@ -137,5 +99,5 @@ class RunDisplay:
 
     def say(self, message: str) -> None:
         """Print a line above the progress bar."""
-        with _unless_closed(sys.stdout):
+        with unless_closed(sys.stdout):
             self.console.print(message, soft_wrap=True, markup=False)

@@ -16,7 +16,8 @@ _SETTINGS: dict[str, tuple[Any, str]] = {
     "seed": (int, "Seed of weights, exploration, sampling and environments."),
     "evaluate_every": (int, "Steps between two evaluations; the last step is evaluated as well."),
     "evaluation_episodes": (int, "Deterministic episodes of an evaluation."),
-    "checkpoint_every": (int, "Steps between two checkpoints; each is taken at the first episode end after that."),
+    "checkpoint_every": (int, "Steps between two checkpoints."),
+    "n_envs": (int, "Environments side by side; each takes a step before an update."),
 }
 
 

@@ -17,11 +17,12 @@ from softdpg.errors import UserError
 from softdpg.runs import checkpoint, files, signals, snapshot
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RESTART, RunDirectory
-from softdpg.runs.display import RunDisplay, say, say_error, warn
+from softdpg.runs.display import RunDisplay
 from softdpg.runs.environments import SeededEpisodes
 from softdpg.runs.learner import make_learner, save_weights
 from softdpg.runs.logs import EvaluationLog, make_logger
 from softdpg.runs.supervision import Interrupted, Supervisor
+from softdpg.runs.terminal import say, say_error, warn
 
 
 class Session:

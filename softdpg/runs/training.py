@@ -5,9 +5,9 @@ from pathlib import Path
 from softdpg.runs import files
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
-from softdpg.runs.display import say, say_error, warn
 from softdpg.runs.environments import SeededEpisodes, make_env
 from softdpg.runs.provenance import provenance
+from softdpg.runs.terminal import say, say_error, warn
 
 
 def train(config: RunConfig, out: Path, *, keep_buffer: bool = False, restart: bool = False) -> int:
@@ -18,7 +18,8 @@ def train(config: RunConfig, out: Path, *, keep_buffer: bool = False, restart: b
     """
     config = config.resolved()
     directory = RunDirectory(out)
-    envs = [SeededEpisodes(make_env(config.env), config.seed)]  # before anything is written: there may be no such thing
+    # Before anything is written: there may be no such thing.
+    envs = [SeededEpisodes(make_env(config.env), config.seed, index) for index in range(config.n_envs)]
     try:
         with directory.claimed(config, provenance()) as changes:
             if restart:

@@ -89,16 +89,20 @@ def short_evaluations():
     evaluation.LONGEST = 30
 
 
-@pytest.mark.parametrize("env", ["strange_envs:Timed-v0", "strange_envs:Endless-v0"])
-def test_killed_in_the_middle_of_an_episode(tmp_path, env):
-    """The episode is played again from its seed and its actions; it may have begun with the run and never end."""
-    config = tiny_config(env, "ddpg", steps=1200)
+@pytest.mark.parametrize(
+    ("env", "n_envs"), [("strange_envs:Timed-v0", 1), ("strange_envs:Endless-v0", 1), ("strange_envs:Timed-v0", 4)]
+)
+def test_killed_in_the_middle_of_episodes(tmp_path, env, n_envs):
+    """Episodes are played again from their seeds and actions; they may have begun with the run and never end."""
+    config = tiny_config(env, "ddpg", steps=1200, n_envs=n_envs)
     run_whole(config, tmp_path / "whole", short_evaluations)
     for delay in (0.0, 0.1):
         _, code = kill_after_next_checkpoint(config, tmp_path / "killed", delay, before=short_evaluations)
         assert code in (0, -signal.SIGKILL)
     newest = tmp_path / "killed" / "checkpoints" / checkpoints(tmp_path / "killed")[-1]
-    assert (json.loads((newest / "state.json").read_text())["episodes"] == [0]) == ("Endless" in env)
+    episodes = json.loads((newest / "state.json").read_text())["episodes"]
+    assert len(episodes) == n_envs
+    assert (episodes == [0]) == ("Endless" in env)
     run_whole(config, tmp_path / "killed", short_evaluations)
     log = (tmp_path / "killed.log").read_text()
     assert "going on from the checkpoint at step" in log
