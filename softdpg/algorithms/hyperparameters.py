@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
+from softdpg.algorithms.schedules import parse_schedule
+
 Check = Callable[[Any], str]
 """What is wrong with a value, as the end of a sentence that begins with the hyperparameter's name; empty if nothing."""
 
@@ -37,9 +39,37 @@ def units(value: Any) -> str:
     return "" if value and min(value) >= 1 else f"takes positive numbers of units, not {value}"
 
 
+def smoothing_scale(value: Any) -> str:
+    """A positive number, ``auto``, or the text of a schedule of positive numbers."""
+    if not isinstance(value, str):
+        return positive(value)
+    if value == "auto":
+        return ""
+    try:
+        schedule = parse_schedule(value)
+    except ValueError:
+        return f"must be a positive number, auto or linear:START:END, not {value}"
+    return positive(schedule.start) or positive(schedule.end)
+
+
+def exploration_scale(value: Any) -> str:
+    """A number from 0 on, or ``sigma``."""
+    return not_negative(value) if not isinstance(value, str) else ""
+
+
+def schedule_or_value(value: Any) -> Any:
+    """The schedule that a text means, or the value itself."""
+    return parse_schedule(value) if isinstance(value, str) and ":" in value else value
+
+
 def anything(value: Any) -> str:
     """Every value of the type."""
     return ""
+
+
+def itself(value: Any) -> Any:
+    """The value as it is."""
+    return value
 
 
 @dataclass(frozen=True)
@@ -49,6 +79,7 @@ class Hyperparameter:
     :param type: ``int``, ``float``, ``bool``, ``str``, ``tuple[int, ...]``, a ``Literal`` or a union of these
     :param help: one sentence for the help of the command line
     :param check: of a value that has the type
+    :param convert: from the setting to what the class takes
     :param argument: keyword of the class, ``policy_kwargs.net_arch`` for a part of one; the name unless given
     :param flag: on the command line; the name with hyphens unless given
     """
@@ -58,6 +89,7 @@ class Hyperparameter:
     help: str
     check: Check = anything
     argument: str = ""
+    convert: Callable[[Any], Any] = itself
     flag: str = ""
 
     def __post_init__(self) -> None:
@@ -108,7 +140,13 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             Literal["paper", "centered"],
             "Gradient from smoothed values: paper (Algorithm 1) or centered (unclipped score, baseline).",
         ),
-        Hyperparameter("sigma", float, "Scale of the smoothing, in actions scaled to [-1, 1].", positive),
+        Hyperparameter(
+            "sigma",
+            float | str,
+            "Scale of the smoothing, in actions scaled to [-1, 1]: a number, auto (learned), or linear:START:END.",
+            smoothing_scale,
+            convert=schedule_or_value,
+        ),
         Hyperparameter("n_samples", int, "Number of smoothing samples N.", at_least(1), flag="--samples"),
         Hyperparameter("antithetic", bool, "Draw the smoothing noise in pairs (w, -w)."),
         Hyperparameter("learning_rate", float, "Adam's step size for the actor.", positive),
@@ -124,9 +162,10 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         Hyperparameter("gradient_steps", int, "Gradient steps in an update.", at_least(1)),
         Hyperparameter(
             "exploration_noise",
-            float,
-            "Standard deviation of the Gaussian exploration noise, in actions scaled to [-1, 1].",
-            not_negative,
+            float | Literal["sigma"],
+            "Standard deviation of the Gaussian exploration noise, in actions scaled to [-1, 1], or sigma for that of "
+            "the smoothing.",
+            exploration_scale,
             argument="action_noise",
         ),
         Hyperparameter(
@@ -135,10 +174,25 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             "Hidden units of each layer, actor and critic.",
             units,
             argument="policy_kwargs.net_arch",
+            convert=list,
+        ),
+        Hyperparameter("n_critics", int, "Number of critics.", at_least(1), argument="policy_kwargs.n_critics"),
+        Hyperparameter(
+            "layer_norm", bool, "Layer normalisation in actor and critic.", argument="policy_kwargs.layer_norm"
         ),
         Hyperparameter("action_layer", Literal["input", "second"], "Where the action enters the critic."),
         Hyperparameter("policy_delay", int, "Updates of the critic for one of the actor.", at_least(1)),
         Hyperparameter("target_policy_noise", float, "Standard deviation of the target action's noise.", not_negative),
         Hyperparameter("target_noise_clip", float, "Bound of the target action's noise.", not_negative),
+        Hyperparameter("smooth_target", bool, "Smooth the Bellman target; False for one noisy target action."),
+        Hyperparameter(
+            "actor_gradient",
+            Literal["smoothed", "exact"],
+            "Gradient of the actor: smoothed, or the critic's derivative.",
+        ),
+        Hyperparameter(
+            "minimum", Literal["samples", "means"], "Least of the critics sample by sample, or of their means."
+        ),
+        Hyperparameter("n_steps", int, "Steps of a return before it bootstraps.", at_least(1)),
     )
 }

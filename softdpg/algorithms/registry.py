@@ -79,9 +79,9 @@ class Algorithm:
 _ENTRIES: dict[str, Algorithm] = {}
 _PLUGINS_VARIABLE = "SOFTDPG_PLUGINS"
 _SPARE_STYLES = (
-    Style("#6A3D9A", "#B79BE0", (6, 1.5, 1, 1.5), "9px,3px,2px,3px", "v", "triangle-down"),
+    Style("#6A3D9A", "#B79BE0", (6, 1.5, 1, 1.5), "9px,3px,2px,3px", "h", "hexagon"),
     Style("#B15928", "#E0A070", (3, 1), "5px,2px", "P", "cross"),
-    Style("#5C5C5C", "#ABABAB", (2, 2), "3px,3px", "X", "x"),
+    Style("#5C5C5C", "#ABABAB", (2, 3), "3px,5px", "d", "diamond-tall"),
 )
 
 
@@ -183,6 +183,17 @@ _DDPG = {
     "net_arch": (400, 300),
     "action_layer": "second",
 }
+_TD3 = _DDPG | {
+    "learning_rate": 1e-3,
+    "qf_learning_rate": 1e-3,
+    "action_layer": "input",
+    "n_critics": 2,
+    "layer_norm": False,
+    "policy_delay": 2,
+    "target_policy_noise": 0.2,
+    "target_noise_clip": 0.5,
+    "n_steps": 1,
+}
 # What can be set of other libraries' algorithms; unless it is, they have their own defaults.
 _PEER = dict.fromkeys(
     (
@@ -221,6 +232,27 @@ for _entry in (
         variant_of="soft-ddpg",
         preset={"estimator": "centered"},
         style=Style("#009E73", "#3FD6A8", (1, 1.2), "2px,2px", "D", "diamond"),
+    ),
+    Algorithm(
+        "td3",
+        "TD3",
+        "softdpg.algorithms.td3:TD3",
+        "ours",
+        "Twin Delayed DDPG on our update",
+        _TD3,
+        style=Style("#332288", "#8F85DB", (2, 2), "3px,3px", "X", "x"),
+    ),
+    Algorithm(
+        "soft-td3",
+        "Soft TD3 (ours)",
+        "softdpg.algorithms.soft_td3:SoftTD3",
+        "ours",
+        "smoothed target and gradient on two normalised critics",
+        {"estimator": "centered", "sigma": 0.2, "n_samples": 8, "antithetic": True}
+        | _TD3
+        | {"net_arch": (256, 256), "action_layer": "second", "layer_norm": True, "policy_delay": 1}
+        | {"smooth_target": True, "actor_gradient": "smoothed", "minimum": "samples"},
+        style=Style("#AA3377", "#E58BB8", (), "solid", "*", "star"),
     ),
     Algorithm(
         "sbx-sac",

@@ -69,9 +69,9 @@ def print_listing(scores: Scores) -> None:
         lines.add_row("  reward", row.rule)
         lines.add_row("  ceiling", row.ceiling)
         if name in paper:
-            ddpg, soft_ddpg, continuous_ddpg, continuous_soft_ddpg = paper[name]
-            lines.add_row("  paper", f"discrete: DDPG {ddpg}, Soft DDPG {soft_ddpg}")
-            lines.add_row("", f"continuous: DDPG {continuous_ddpg}, Soft DDPG {continuous_soft_ddpg}")
+            discrete, continuous = paper[name][:2], paper[name][2:]
+            lines.add_row("  paper", f"discrete: DDPG {discrete[0]}, Soft DDPG {discrete[1]}")
+            lines.add_row("", f"continuous: DDPG {continuous[0]}, Soft DDPG {continuous[1]}")
         console.print(row.id, style="bold")
         console.print(lines)
 

@@ -24,7 +24,7 @@ _INTEGERS = {
 class RunConfig:
     """Settings that decide the result of a run.
 
-    Hyperparameters are given by name, ``RunConfig("Ant-v5", "soft-ddpg", sigma=0.3)``, and read the same way,
+    Hyperparameters are given by name, ``RunConfig("Ant-v5", sigma=0.3)``, and read the same way,
     ``config.sigma``; None means the algorithm's own default, which :meth:`resolved` fills in.
 
     :param env: Gymnasium id of an environment with a Box action space

@@ -47,12 +47,6 @@ def _algorithms() -> str:
 
 
 def _hyperparameter(hyperparameter: Hyperparameter) -> Any:
-    kind = hyperparameter.type
-    metavar = {int: "INT", float: "FLOAT", bool: "{True,False}", str: "TEXT"}.get(kind, "INT [INT ...]")
-    if get_origin(kind) is Literal:
-        metavar = f"{{{','.join(get_args(kind))}}}"
-    elif get_args(kind) and get_origin(kind) is not tuple:
-        metavar = "|".join(getattr(part, "__name__", str(part)).upper() for part in get_args(kind))
     defaults: dict[str, list[str]] = {}
     for entry in registry.ALGORITHMS.values():
         value = entry.hyperparameters.get(hyperparameter.name)
@@ -61,7 +55,22 @@ def _hyperparameter(hyperparameter: Hyperparameter) -> Any:
     shown = [f"{value} ({', '.join(names)})" for value, names in defaults.items()]
     default = next(iter(defaults)) if len(defaults) == 1 else ", ".join(shown)
     text = f"{hyperparameter.help} Default: {default}." if defaults else hyperparameter.help
-    return tyro.conf.arg(name=hyperparameter.flag.removeprefix("--"), metavar=metavar, help=text, help_behavior_hint="")
+    return tyro.conf.arg(
+        name=hyperparameter.flag.removeprefix("--"),
+        metavar=_metavar(hyperparameter.type),
+        help=text,
+        help_behavior_hint="",
+    )
+
+
+def _metavar(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"{{{','.join(get_args(kind))}}}"
+    if get_origin(kind) is tuple:
+        return "INT [INT ...]"
+    if get_args(kind):
+        return "|".join(map(_metavar, get_args(kind)))
+    return {int: "INT", float: "FLOAT", bool: "{True,False}", str: "TEXT"}[kind]
 
 
 def _text(value: Any) -> str:

@@ -25,18 +25,15 @@ def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
     entry = config.algorithm
     arguments: dict[str, Any] = {"seed": config.seed}
     for name, value in config.hyperparameters:
-        group, _, key = HYPERPARAMETERS[name].argument.rpartition(".")
-        (arguments.setdefault(group, {}) if group else arguments)[key] = _argument(value)
+        hyperparameter = HYPERPARAMETERS[name]
+        group, _, key = hyperparameter.argument.rpartition(".")
+        (arguments.setdefault(group, {}) if group else arguments)[key] = hyperparameter.convert(value)
     if entry.origin == "peer":
         arguments |= _peer_arguments(arguments, env)
     try:
         return entry.load()("MlpPolicy", env, **(arguments | buffer))
     except ValueError as error:
         raise UserError(str(error)) from None
-
-
-def _argument(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _peer_arguments(arguments: dict[str, Any], env: Env | VecEnv) -> dict[str, Any]:
