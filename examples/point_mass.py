@@ -11,14 +11,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+SIDE = 1.0  # metres: the arena is a square around the origin
 RADIUS = 0.05  # within 5 cm of the goal is at the goal
 SPEED = 0.1  # metres a step along each axis, at full action
-STEPS = 50  # time limit: crossing the arena takes 20
+STEPS = 50  # time limit: crossing the arena takes 10
 SIZE = 200  # pixels of a picture's side
 
 
 class _Arena(gym.Env):
-    """What both have in common: a square of 2 by 2 metres and a mass in it that moves as it is told."""
+    """What both have in common: a square of 1 by 1 metre and a mass in it that moves as it is told."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
 
@@ -27,10 +28,11 @@ class _Arena(gym.Env):
             raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.render_mode = render_mode
         self.action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.place = gym.spaces.Box(-SIDE / 2, SIDE / 2, (2,), np.float32)
         self.position, self.goal = np.zeros(2, np.float32), np.zeros(2, np.float32)
 
     def _anywhere(self) -> np.ndarray:
-        return self.np_random.uniform(-1.0, 1.0, 2).astype(np.float32)
+        return self.np_random.uniform(self.place.low, self.place.high).astype(np.float32)
 
     def _anywhere_but_at_the_goal(self) -> np.ndarray:
         while at_goal(position := self._anywhere(), self.goal):
@@ -39,15 +41,15 @@ class _Arena(gym.Env):
 
     def _move(self, action: np.ndarray) -> None:
         velocity = SPEED * np.clip(np.asarray(action, np.float32), -1.0, 1.0)
-        self.position = np.clip(self.position + velocity, -1.0, 1.0)
+        self.position = np.clip(self.position + velocity, self.place.low, self.place.high)
 
     def render(self) -> np.ndarray | None:
         """The arena from above: the goal in green, the mass in black."""
         if self.render_mode is None:
             return None
         picture = np.full((SIZE, SIZE, 3), 255, np.uint8)
-        y, x = np.mgrid[1 : -1 : SIZE * 1j, -1 : 1 : SIZE * 1j]
-        for centre, radius, colour in ((self.goal, RADIUS, (40, 160, 80)), (self.position, 0.02, (0, 0, 0))):
+        y, x = SIDE / 2 * np.mgrid[1 : -1 : SIZE * 1j, -1 : 1 : SIZE * 1j]
+        for centre, radius, colour in ((self.goal, RADIUS, (40, 160, 80)), (self.position, 0.01, (0, 0, 0))):
             picture[np.hypot(x - centre[0], y - centre[1]) < radius] = colour
         return picture
 
@@ -60,7 +62,7 @@ def at_goal(position: np.ndarray, goal: np.ndarray) -> Any:
 class PointMass(_Arena):
     """``PointMass-v0``: find a goal that never moves and that nothing points to.
 
-    **Observation** ``Box(-1, 1, (2,), float32)``: x and y of the mass, in metres.
+    **Observation** ``Box(-0.5, 0.5, (2,), float32)``: x and y of the mass, in metres.
 
     **Action** ``Box(-1, 1, (2,), float32)``: the velocity along x and y. A step moves the mass by 0.1 m times the
     action; the walls of the arena stop it.
@@ -76,19 +78,19 @@ class PointMass(_Arena):
 
     **Episode end**: terminated at the goal, truncated after 50 steps. ``info["is_success"]`` says which.
 
-    **Ceiling** of the return: 1. A uniformly random policy finds the goal in about 1 of 25 episodes.
+    **Ceiling** of the return: 1. A uniformly random policy finds the goal in about 1 of 6 episodes.
 
-    **Arguments**: ``goal``, (0.5, 0.5) unless given; ``render_mode``, None or ``"rgb_array"``.
+    **Arguments**: ``goal``, (0.25, 0.25) unless given; ``render_mode``, None or ``"rgb_array"``.
 
     **Version history**: v0, as above.
     """
 
-    def __init__(self, goal: tuple[float, float] = (0.5, 0.5), render_mode: str | None = None) -> None:
+    def __init__(self, goal: tuple[float, float] = (0.25, 0.25), render_mode: str | None = None) -> None:
         super().__init__(render_mode)
-        self.observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.observation_space = self.place
         self.goal = np.array(goal, np.float32)
         if not self.observation_space.contains(self.goal):
-            raise ValueError(f"goal must be two numbers in [-1, 1], got {goal!r}")
+            raise ValueError(f"goal must be two numbers in [-0.5, 0.5], got {goal!r}")
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -108,7 +110,7 @@ class PointMass(_Arena):
 class PointMassGoal(_Arena):
     """``PointMassGoal-v0``: go to a goal that is another one in each episode; made for hindsight replay.
 
-    **Observation**: a Dict, as ``HerReplayBuffer`` wants it, of three ``Box(-1, 1, (2,), float32)`` in metres.
+    **Observation**: a Dict, as ``HerReplayBuffer`` wants it, of three ``Box(-0.5, 0.5, (2,), float32)`` in metres.
 
     | key | what it is |
     | --- | --- |
@@ -130,7 +132,7 @@ class PointMassGoal(_Arena):
     **Episode end**: truncated after 50 steps, never terminated: the mass has to stay at the goal.
     ``info["is_success"]`` says whether it is there.
 
-    **Ceiling** of the return: 0; with the shortest ways about -8 on average.
+    **Ceiling** of the return: 0; with the shortest ways about -4 on average.
 
     **Arguments**: ``render_mode``, None or ``"rgb_array"``.
 
@@ -139,8 +141,9 @@ class PointMassGoal(_Arena):
 
     def __init__(self, render_mode: str | None = None) -> None:
         super().__init__(render_mode)
-        parts = ("observation", "achieved_goal", "desired_goal")
-        self.observation_space = gym.spaces.Dict({part: gym.spaces.Box(-1.0, 1.0, (2,), np.float32) for part in parts})
+        self.observation_space = gym.spaces.Dict(
+            observation=self.place, achieved_goal=self.place, desired_goal=self.place
+        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
