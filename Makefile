@@ -52,7 +52,7 @@ docs: .venv/.dev  ## Build the documentation in build/site, without network
 lock:  ## Write the lock files anew from pyproject.toml
 	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
 	.lock-venv/bin/python -m pip install --quiet torch==2.13.0
-	.lock-venv/bin/python -m pip install --quiet ".[mujoco,box2d,report,video]"
+	.lock-venv/bin/python -m pip install --quiet ".[mujoco,box2d,report,video,peers]"
 	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements.lock
 	.lock-venv/bin/python -m pip install --quiet ".[all,dev,docs]"
 	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements-dev.lock

@@ -10,6 +10,7 @@ EXTRAS = {
     "box2d": ("Box2D",),
     "report": ("matplotlib", "plotly"),
     "video": ("imageio", "imageio_ffmpeg"),
+    "peers": ("sbx",),
     "ray": ("ray",),
     "tune": ("optuna",),
     "export": ("onnx",),

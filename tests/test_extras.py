@@ -11,7 +11,12 @@ import pytest
 from softdpg.errors import EXTRAS, MissingExtraError, UserError, require_extra
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DISTRIBUTIONS = {"mujoco": "gymnasium[mujoco]", "Box2D": "gymnasium[box2d]", "imageio_ffmpeg": "imageio-ffmpeg"}
+DISTRIBUTIONS = {
+    "mujoco": "gymnasium[mujoco]",
+    "Box2D": "gymnasium[box2d]",
+    "imageio_ffmpeg": "imageio-ffmpeg",
+    "sbx": "sbx-rl",
+}
 
 
 def without(modules: tuple[str, ...], code: str) -> subprocess.CompletedProcess[str]:
@@ -69,6 +74,14 @@ def test_an_environment_without_its_simulator(name: str, extra: str) -> None:
     needs = f"{name}Discrete needs the extra '{extra}': pip install 'softdpg[{extra}]'"
     assert first == f"MissingExtraError {needs}"
     assert second == f"UserError cannot make environment 'softdpg/{name}Discrete-v0': {needs}"
+
+
+def test_a_peer_without_its_library(tmp_path: Path) -> None:
+    arguments = ["train", "--env", "Pendulum-v1", "--algo", "sbx-sac", "--steps", "10", "--out", str(tmp_path / "run")]
+    code = f"sys.argv = ['softdpg', *{arguments!r}]; from softdpg.cli import main; main()"
+    result = without(EXTRAS["peers"], code)
+    assert result.returncode == 2
+    assert result.stderr == "softdpg: error: sbx-sac needs the extra 'peers': pip install 'softdpg[peers]'\n"
 
 
 def test_the_algorithms_need_no_extra() -> None:

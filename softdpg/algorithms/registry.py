@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Hyperparameter
-from softdpg.errors import UserError, near_matches
+from softdpg.errors import EXTRAS, UserError, near_matches, require_extra
 
 
 class Style(NamedTuple):
@@ -70,6 +70,8 @@ class Algorithm:
     def load(self) -> Any:
         """Import the class."""
         module, _, name = self.target.partition(":")
+        if module in EXTRAS["peers"]:
+            require_extra("peers", self.name)
         try:
             return getattr(import_module(module), name)
         except ImportError as error:
