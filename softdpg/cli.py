@@ -5,27 +5,43 @@ Implementations are imported inside the functions, so that ``softdpg --help`` lo
 
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from softdpg import paper
-from softdpg.errors import UserError, require_extra
+from softdpg.errors import UserError, near_matches, require_extra
 from softdpg.runs.terminal import silence, speak_any_encoding
 
 
 def train(
-    settings: Annotated[Any, tyro.conf.arg(name="")], out: Path, keep_buffer: bool = False, restart: bool = False
+    settings: Annotated[Any, tyro.conf.arg(name="")],
+    out: Path | None = None,
+    config: Path | None = None,
+    write_config: Path | None = None,
+    keep_buffer: bool = False,
+    restart: bool = False,
 ) -> None:
     """Train one agent in a run directory. The same command goes on with a run that was stopped or killed.
 
     Args:
         settings: Settings of the run.
         out: The run directory; new, empty, or that of the same run.
+        config: Settings in a YAML or TOML file, named as the flags are; flags go above it.
+        write_config: Write the settings to a YAML or TOML file, and do not train.
         keep_buffer: Keep the replay buffer's file after the run is finished.
         restart: Start over; the files of the run so far are set aside in its directory.
     """
+    if write_config is not None:
+        from softdpg.runs.config_file import write_config_file
+
+        write_config_file(settings.config(), write_config)
+        print(f"wrote {write_config}")
+        return
+    if out is None:
+        raise UserError("softdpg train needs --out DIRECTORY")
     from softdpg.runs.threads import use_one_thread
 
     use_one_thread()
@@ -40,6 +56,7 @@ def reproduce(
     steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     seeds: int = paper.SEEDS,
     envs: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="ENV [ENV ...]")] = None,
+    evaluate_every: int = paper.EVALUATION_EVERY,
     algos: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="ALGO [ALGO ...]")] = None,
     engine: Literal["local", "ray"] = "local",
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
@@ -53,6 +70,7 @@ def reproduce(
         steps: Environment steps of a run. The paper's 1,000,000 unless given, and 5,000 for the toy.
         seeds: Runs of each environment and algorithm.
         envs: Environments instead of the target's own: Ant for both rewards, AntDiscrete for one, or a Gymnasium id.
+        evaluate_every: Steps between two evaluations; the last step is evaluated as well.
         algos: Algorithms, by the names of softdpg train. The paper's two unless given.
         engine: Processes on this machine, or tasks on a Ray cluster.
         address: Head of a Ray cluster, host:port or auto. Without it a local one is started.
@@ -66,6 +84,7 @@ def reproduce(
         steps=steps,
         seeds=seeds,
         envs=envs,
+        evaluate_every=evaluate_every,
         algos=algos,
         engine=engine,
         address=address,
@@ -177,6 +196,7 @@ def toy(
         batch_size: Transitions of an update.
         action_layer: Hidden layer of the critic where the action enters.
         workers: Runs side by side, one thread each.
+        evaluate_every: Steps between two evaluations; the last step is evaluated as well.
         algos: Algorithms, by the names of softdpg train; not those of other libraries.
         out: Directory of the picture.
     """
@@ -254,14 +274,32 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _config_file(arguments: list[str]) -> dict[str, Any]:
+    """The settings in the file behind ``--config``: read before the flags, whose defaults they are."""
+    given = [later for flag, later in pairwise([*arguments, ""]) if flag == "--config"]
+    given += [argument.partition("=")[2] for argument in arguments if argument.startswith("--config=")]
+    if not given:
+        return {}
+    from softdpg.runs.config_file import read_config_file
+
+    return read_config_file(Path(given[-1]))
+
+
 def main() -> None:
     """Entry point of the console script."""
     speak_any_encoding()
     try:
         from softdpg.runs.flags import settings_class
 
+        command, *arguments = sys.argv[1:] or ["--help"]
+        if command == "--version":
+            return version()
+        if not command.startswith("-") and command not in COMMANDS:
+            known = ", ".join(COMMANDS)
+            raise UserError(f"no command {command!r}{near_matches(command, list(COMMANDS))} (commands: {known})")
         # Here and not above: plugins may have added algorithms.
-        train.__annotations__["settings"] = Annotated[settings_class(), tyro.conf.arg(name="")]
+        defaults = _config_file(arguments) if command == "train" else {}
+        train.__annotations__["settings"] = Annotated[settings_class(defaults), tyro.conf.arg(name="")]
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS, prog="softdpg", description="Soft Deterministic Policy Gradient: train, reproduce, inspect."
         )

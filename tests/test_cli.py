@@ -52,11 +52,21 @@ def test_every_command_has_a_help_text():
 def test_public_names():
     assert set(softdpg.__all__) <= set(dir(softdpg))
     assert softdpg.SoftDDPG.__mro__[1] is softdpg.DDPG
-    with pytest.raises(AttributeError, match="no attribute 'TD3'"):
-        softdpg.TD3  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'PPO'"):
+        softdpg.PPO  # noqa: B018
 
 
 def test_version_is_that_of_the_package():
     from importlib.metadata import version
 
     assert python("import softdpg; print(softdpg.__version__)").strip() == version("softdpg")
+
+
+def test_version_flag_and_mistyped_command():
+    def run(*arguments):
+        return subprocess.run([sys.executable, "-m", "softdpg", *arguments], capture_output=True, text=True)
+
+    assert run("--version").stdout.strip() == softdpg.__version__
+    done = run("trian")
+    assert done.returncode == 2
+    assert done.stderr.startswith("softdpg: error: no command 'trian'; did you mean train?")

@@ -24,6 +24,7 @@ def runs(
     seeds: int = paper.SEEDS,
     envs: Sequence[str] | None = None,
     algos: Sequence[str] = paper.PAPER_ALGORITHMS,
+    evaluate_every: int = paper.EVALUATION_EVERY,
 ) -> list[RunConfig]:
     """The runs of the given targets of the paper, each once.
 
@@ -41,7 +42,7 @@ def runs(
             defaults = registry.find(algo).hyperparameters
             smoothing = {key: defaults[key] for key in paper.SWEPT if key in defaults}
             for settings in target.settings(defaults):
-                found[RunConfig(env_id, algo, steps, seed, **(smoothing | settings))] = None
+                found[RunConfig(env_id, algo, steps, seed, evaluate_every, **(smoothing | settings))] = None
     return list(found)
 
 

@@ -167,7 +167,7 @@ class RunConfig:
 
     def differences(self, other: "RunConfig") -> list[str]:
         """One phrase for each setting in which two runs differ, naming its flag and both values."""
-        mine, others = self._flat(), other._flat()
+        mine, others = self.flat(), other.flat()
         return [
             f"{flag(name)} is {mine.get(name)}, not {others.get(name)}"
             for name in self._ordered({**mine, **others})
@@ -177,10 +177,10 @@ class RunConfig:
     def arguments(self) -> list[str]:
         """The command-line arguments of ``softdpg train`` that give these settings."""
         entry = self.algorithm
-        usual = {**RunConfig(self.env)._flat(), **entry.hyperparameters}
+        usual = {**RunConfig(self.env).flat(), **entry.hyperparameters}
         shown = {name: value for name, value in usual.items() if name != "env" and name not in entry.preset}
         arguments = []
-        for name in self._ordered(flat := self._flat()):
+        for name in self._ordered(flat := self.flat()):
             value = flat[name]
             if value != shown.get(name):
                 arguments += [flag(name), *map(str, value if isinstance(value, tuple) else (value,))]
@@ -190,7 +190,8 @@ class RunConfig:
         """The shell command that starts this run in ``out``, or goes on with it."""
         return shlex.join(["softdpg", "train", *self.arguments(), "--out", str(out)])
 
-    def _flat(self) -> dict[str, Any]:
+    def flat(self) -> dict[str, Any]:
+        """All settings by name, hyperparameters last."""
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "hyperparameters"}
         return own | dict(self.hyperparameters)
 

@@ -1,5 +1,6 @@
 """The flags of ``softdpg train``: one for each setting of a run and for each hyperparameter of any algorithm."""
 
+from collections.abc import Mapping
 from dataclasses import MISSING, field, make_dataclass
 from inspect import signature
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -7,8 +8,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import tyro
 
 from softdpg.algorithms import registry
-from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Hyperparameter
-from softdpg.runs.config import RunConfig
+from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Hyperparameter, has_type, type_name
+from softdpg.errors import UserError
+from softdpg.runs.config import RunConfig, flag
 
 _SETTINGS: dict[str, tuple[Any, str]] = {
     "env": (str, "Gymnasium id of an environment with a Box action space, e.g. softdpg/AntDiscrete-v0 or Ant-v5."),
@@ -21,17 +23,23 @@ _SETTINGS: dict[str, tuple[Any, str]] = {
 }
 
 
-def settings_class() -> Any:
-    """A dataclass for tyro, with a field for each flag; its method ``config()`` gives the :class:`RunConfig`."""
+def settings_class(defaults: Mapping[str, Any] | None = None) -> Any:
+    """A dataclass for tyro, with a field for each flag; its method ``config()`` gives the :class:`RunConfig`.
+
+    :param defaults: values, from a file, that hold where a flag is not given
+    """
+    given = dict(defaults or {})
     columns: list[tuple[str, Any, Any]] = []
     settings = {**_SETTINGS, "algo": (Literal[tuple(registry.ALGORITHMS)], _algorithms())}
     for name, parameter in signature(RunConfig).parameters.items():
         if name in settings:
             kind, text = settings[name]
-            default = MISSING if parameter.default is parameter.empty else parameter.default
+            if name in given and not has_type(given[name], kind):
+                raise UserError(f"{flag(name)} must be {type_name(kind)}, not {given[name]!r}")
+            default = given.get(name, MISSING if parameter.default is parameter.empty else parameter.default)
             columns.append((name, Annotated[kind, tyro.conf.arg(help=text)], field(default=default)))
     columns += [
-        (name, Annotated[hyperparameter.type | None, _hyperparameter(hyperparameter)], field(default=None))
+        (name, Annotated[hyperparameter.type | None, _hyperparameter(hyperparameter)], field(default=given.get(name)))
         for name, hyperparameter in HYPERPARAMETERS.items()
     ]
     return make_dataclass("Settings", columns, namespace={"config": _config, "__doc__": "Settings of the run."})

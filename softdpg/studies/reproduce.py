@@ -32,6 +32,7 @@ def reproduce(
     steps: int | None = None,
     seeds: int = paper.SEEDS,
     envs: Sequence[str] | None = None,
+    evaluate_every: int = paper.EVALUATION_EVERY,
     algos: Sequence[str] | None = None,
     engine: Literal["local", "ray"] = "local",
     address: str | None = None,
@@ -42,7 +43,7 @@ def reproduce(
     ``steps`` and ``algos`` are those of the paper unless given, and the toy's own there.
     """
     out = out.expanduser().absolute()
-    jobs = _jobs(target, out, steps, seeds, envs, algos)
+    jobs = _jobs(target, out, steps, seeds, envs, evaluate_every, algos)
     toy = _toy(target, seeds, steps, algos, workers)
     if workers is not None and workers < 1:
         raise UserError(f"--workers must be at least 1, not {workers}")
@@ -77,11 +78,12 @@ def _jobs(
     steps: int | None,
     seeds: int,
     envs: Sequence[str] | None,
+    evaluate_every: int,
     algos: Sequence[str] | None,
 ) -> list[Job]:
     if target not in ALL:
         raise UserError(f"no target {target!r}{near_matches(target, list(ALL))} (targets: {', '.join(ALL)})")
-    for name, value in (("--seeds", seeds), ("--steps", steps)):
+    for name, value in (("--seeds", seeds), ("--steps", steps), ("--evaluate-every", evaluate_every)):
         if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
     for algo in algos or ():
@@ -91,6 +93,7 @@ def _jobs(
             make_env(env_id).close()
     targets = tuple(paper.TARGETS) if target == "all" else (target,) if target in paper.TARGETS else ()
     chosen = {"steps": steps or paper.TOTAL_TIMESTEPS, "seeds": seeds, "algos": algos or paper.PAPER_ALGORITHMS}
+    chosen["evaluate_every"] = evaluate_every
     return [make_job(config, out) for config in runs(targets, envs=envs, **chosen)]  # type: ignore[arg-type]
 
 
