@@ -39,9 +39,10 @@ format: .venv/.dev  ## Sort imports and format
 	$(BIN)/ruff check --fix-only --exit-zero softdpg tests benchmarks examples
 	$(BIN)/ruff format softdpg tests benchmarks examples
 
-lint: .venv/.dev  ## Check style
+lint: .venv/.dev  ## Check style, and that imports between folders go one way
 	$(BIN)/ruff check softdpg tests benchmarks examples
 	$(BIN)/ruff format --check softdpg tests benchmarks examples
+	$(BIN)/lint-imports --no-cache
 
 type: .venv/.dev  ## Check types
 	$(BIN)/mypy

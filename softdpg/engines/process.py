@@ -11,6 +11,7 @@ from pathlib import Path
 from softdpg.errors import UserError
 from softdpg.runs import files
 from softdpg.runs.config import RunConfig
+from softdpg.runs.directory import RunDirectory
 from softdpg.runs.terminal import speak_any_encoding
 from softdpg.runs.threads import use_one_thread
 from softdpg.runs.training import train
@@ -26,7 +27,7 @@ def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", __name__, str(os.getpid())]
     command += [json.dumps(config.to_json()), str(out)]
     out.mkdir(parents=True, exist_ok=True)
-    with open(files.open_regular(out / "train.log", os.O_WRONLY | os.O_APPEND), "ab") as log:
+    with open(files.open_regular(RunDirectory(out).log, os.O_WRONLY | os.O_APPEND), "ab") as log:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -42,7 +43,7 @@ def reason(out: Path, exit_code: int) -> str:
     if exit_code < 0:
         return f"killed by {signal.Signals(-exit_code).name}"
     try:
-        lines = files.read_bytes(out / "train.log", files.TABLE).decode(errors="replace").strip().splitlines()
+        lines = files.read_bytes(RunDirectory(out).log, files.TABLE).decode(errors="replace").strip().splitlines()
     except (OSError, files.FileError):
         lines = []
     ours = [line for line in lines if line.startswith("softdpg: ") and not line.startswith("softdpg: warning: ")]

@@ -8,7 +8,8 @@ from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.document import Table, Text
 from softdpg.results.cells import show, symbol
 from softdpg.results.reading import NAMED
-from softdpg.results.records import STATES, Run
+from softdpg.results.records import Run
+from softdpg.runs.directory import STATES
 
 
 def settings_tables(runs: list[Run]) -> list[Table]:

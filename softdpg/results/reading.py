@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.errors import UserError
-from softdpg.results.records import SMOOTHING, STATES, DamagedRunError, Items, Run, without_repeats
+from softdpg.results.records import SMOOTHING, DamagedRunError, Items, Run, without_repeats
 from softdpg.runs.config import RunConfig
-from softdpg.runs.directory import RunDirectory
+from softdpg.runs.directory import RunDirectory, find_runs
 
 # Groups of config.json whose keys are not fixed; results.csv has one column for each key, as in versions.jax.
 OPEN_GROUPS = ("hyperparameters", "versions", "machine")
@@ -83,77 +82,50 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _items(group: Any) -> Items:
-    if not isinstance(group, dict):
-        raise DamagedRunError("config.json: versions and machine must be objects")
+def _items(group: dict[str, Any]) -> Items:
     # An empty text in results.csv is a column that the run does not have, so None is left out here as well.
     return tuple(sorted((str(key), _text(value)) for key, value in group.items() if value not in (None, "")))
 
 
-def _read_directory(directory: Path) -> tuple[list[Run], list[str]]:
+def _read_directory(root: Path) -> tuple[list[Run], list[str]]:
     runs, warnings = [], []
-    for config in sorted(directory.rglob("config.json")):
-        name = config.parent.relative_to(directory).as_posix()
+    for directory in find_runs(root):
+        name = directory.path.relative_to(root.absolute()).as_posix()
+        shown = root / name if name != "." else root
         try:
-            run, doubts = _read_run(config.parent, name if name != "." else directory.resolve().name)
-        except (DamagedRunError, OSError) as error:
-            warnings.append(f"{config.parent}: skipped: {error}")
+            run, doubts = _read_run(directory, name if name != "." else root.resolve().name)
+        except (UserError, DamagedRunError, OSError) as error:
+            warnings.append(f"{shown}: skipped: {str(error).removeprefix(f'{directory.path}: ')}")
         else:
             runs.append(run)
-            warnings += [f"{config.parent}: {doubt}" for doubt in doubts]
+            warnings += [f"{shown}: {doubt}" for doubt in doubts]
     return runs, warnings
 
 
-def _read_run(path: Path, name: str) -> tuple[Run, list[str]]:
-    directory = RunDirectory(path)
+def _read_run(directory: RunDirectory, name: str) -> tuple[Run, list[str]]:
+    config = directory.read_config()
+    settings = RunConfig.from_json(config)
+    doubts = []
     try:
-        config = directory.read_config()
-        settings = RunConfig.from_json(config)
+        status = directory.check_status()
+        doubts += [] if status else ["status.json is missing, taken as interrupted"]
     except UserError as error:
-        raise DamagedRunError(str(error).removeprefix(f"{directory.path}: ")) from None
-    doubts, status = [], directory.read_status()
-    if not status:
-        what = "not valid JSON" if directory.status.exists() else "missing"
-        doubts.append(f"status.json is {what}, taken as interrupted")
-    try:
-        state = str(status.get("state", "interrupted"))
-        run = Run(
-            name=name,
-            settings=settings,
-            versions=_items(config.get("versions", {})),
-            machine=_items(config.get("machine", {})),
-            commit=_text(config.get("commit")),
-            state=state if state in STATES else "interrupted",
-            seconds=float(status.get("seconds", 0.0)),
-            **_read_evaluations(directory.evaluations),
-        )
-    except (TypeError, ValueError) as error:
-        raise DamagedRunError(f"config.json or status.json: {error}") from None
+        status = {}
+        doubts.append(f"{str(error).removeprefix(f'{directory.path}: ')}, taken as interrupted")
+    evaluations = directory.read_evaluations()
+    run = Run(
+        name=name,
+        settings=settings,
+        versions=_items(config["versions"]),
+        machine=_items(config["machine"]),
+        commit=_text(config.get("commit")),
+        state=status.get("state", "interrupted"),
+        seconds=float(status.get("seconds", 0.0)),
+        evaluated_at=evaluations.steps,
+        means=evaluations.means,
+        stds=evaluations.stds,
+    )
     return run, doubts
-
-
-def _read_evaluations(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DamagedRunError("no evaluations yet") from None
-    except ValueError:
-        raise DamagedRunError("evaluations.csv is not text") from None
-    # A line without its line break is still being written.
-    lines = text[: text.rfind("\n") + 1].splitlines()
-    if len(lines) < 2:
-        raise DamagedRunError("no evaluations yet")
-    header, *rows = list(csv.reader(lines))
-    if header[:3] != ["step", "mean", "std"]:
-        raise DamagedRunError("evaluations.csv does not start with step,mean,std")
-    try:
-        if any(len(row) != len(header) for row in rows):
-            raise ValueError
-        steps = np.array([int(row[0]) for row in rows], dtype=np.int64)
-        values = np.array([[float(row[1]), float(row[2])] for row in rows], dtype=np.float64)
-    except (ValueError, OverflowError):
-        raise DamagedRunError("evaluations.csv has a damaged row") from None
-    return {"evaluated_at": steps, "means": values[:, 0], "stds": values[:, 1]}
 
 
 def _read_csv(path: Path) -> list[Run]:

@@ -12,7 +12,6 @@ from softdpg.runs.config import RunConfig
 
 # What a smoothed critic cannot do without.
 SMOOTHING = ("sigma", "n_samples")
-STATES = ("finished", "running", "interrupted", "failed")
 Items = tuple[tuple[str, str], ...]
 
 

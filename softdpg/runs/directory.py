@@ -12,11 +12,12 @@ from typing import Any
 from softdpg.errors import UserError
 from softdpg.runs import files, lock
 from softdpg.runs.config import RunConfig
+from softdpg.runs.evaluations import Evaluations, parse_evaluations
 from softdpg.runs.files import FileError, write_json
 
 RESTART = "--restart starts over and sets the old files aside"
 _ASIDE = "before-restart-"
-STATES = ("running", "finished", "interrupted", "failed")
+STATES = ("finished", "running", "interrupted", "failed")
 
 
 class RunDirectory:
@@ -192,11 +193,24 @@ class RunDirectory:
         status = {"state": state, "step": step, "steps": steps, "updated": updated, "seconds": round(seconds, 3)}
         write_json(self.status, status | {"message": message})
 
+    def read_evaluations(self) -> Evaluations:
+        """``evaluations.csv``, empty if there is none (yet); ``UserError`` if it is damaged."""
+        try:
+            return parse_evaluations(files.read_text(self.evaluations))
+        except FileNotFoundError:
+            return parse_evaluations("")
+        except FileError as error:
+            raise UserError(f"{self.path}: {error}") from None
+
     def last_evaluation(self) -> str:
         """The last evaluation as ``mean ± std``, or an empty string."""
         try:
-            _, *rows = files.read_text(self.evaluations).splitlines()
-            _, mean, std, *_ = rows[-1].split(",")
-            return f"{float(mean):.1f} ± {float(std):.1f}"
-        except (OSError, ValueError, IndexError):
+            _, means, stds = self.read_evaluations()
+            return f"{means[-1]:.1f} ± {stds[-1]:.1f}"
+        except (UserError, OSError, IndexError):
             return ""
+
+
+def find_runs(root: Path) -> list[RunDirectory]:
+    """The directories of runs at or below ``root``, by name."""
+    return [RunDirectory(config.parent) for config in sorted(root.rglob("config.json"))]

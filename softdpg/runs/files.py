@@ -64,6 +64,8 @@ def parse_json(contents: bytes, name: str) -> dict[str, Any]:
         json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate cannot be
     except UnicodeError:
         raise FileError(f"{name} holds text that is not Unicode") from None
+    except json.JSONDecodeError:
+        raise FileError(f"{name} is not valid JSON") from None
     except ValueError as error:
         raise FileError(f"{name} is not valid JSON: {error}") from None
     except RecursionError:
