@@ -2,9 +2,9 @@
 
     python benchmarks/point_mass.py    5 seeds of each; the same command goes on with what is left and prints the table
 
-``PointMass-v0`` pays 1 at a goal that never moves; ``PointMassGoal-v0`` costs 1 a step away from a goal that is another
-one in each episode, and is trained with hindsight replay. A run is evaluated every 1,000 steps by 100 deterministic
-episodes. It has solved the task if at least 95 of the last 100 end at the goal.
+``PointMass-v0`` pays 1 a step at a goal that never moves; ``PointMassGoal-v0`` costs 1 a step away from a goal that is
+another one in each episode, and is trained with hindsight replay. A run is evaluated every 1,000 steps by 100
+deterministic episodes. It has solved the task if at least 95 of the last 100 end at the goal.
 """
 
 import json

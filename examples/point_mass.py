@@ -60,7 +60,7 @@ def at_goal(position: np.ndarray, goal: np.ndarray) -> Any:
 
 
 class PointMass(_Arena):
-    """``PointMass-v0``: find a goal that never moves and that nothing points to.
+    """``PointMass-v0``: find a goal that never moves and that nothing points to, and stay there.
 
     **Observation** ``Box(-0.5, 0.5, (2,), float32)``: x and y of the mass, in metres.
 
@@ -76,9 +76,11 @@ class PointMass(_Arena):
     | within 0.05 m of the goal | 1 |
     | otherwise | 0 |
 
-    **Episode end**: terminated at the goal, truncated after 50 steps. ``info["is_success"]`` says which.
+    **Episode end**: truncated after 50 steps, never terminated. ``info["is_success"]`` says whether the mass is at the
+    goal.
 
-    **Ceiling** of the return: 1. A uniformly random policy finds the goal in about 1 of 6 episodes.
+    **Ceiling** of the return: 50; with the shortest ways about 47 on average. A uniformly random policy touches the
+    goal in about 1 of 6 episodes.
 
     **Arguments**: ``goal``, (0.25, 0.25) unless given; ``render_mode``, None or ``"rgb_array"``.
 
@@ -104,7 +106,7 @@ class PointMass(_Arena):
         """Move the mass."""
         self._move(action)
         success = bool(at_goal(self.position, self.goal))
-        return self.position.copy(), float(success), success, False, {"is_success": success}
+        return self.position.copy(), float(success), False, False, {"is_success": success}
 
 
 class PointMassGoal(_Arena):
@@ -129,8 +131,7 @@ class PointMassGoal(_Arena):
     | within 0.05 m of the goal | 0 |
     | otherwise | -1 |
 
-    **Episode end**: truncated after 50 steps, never terminated: the mass has to stay at the goal.
-    ``info["is_success"]`` says whether it is there.
+    **Episode end**: that of ``PointMass-v0``.
 
     **Ceiling** of the return: 0; with the shortest ways about -4 on average.
 

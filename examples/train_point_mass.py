@@ -19,7 +19,7 @@ def main(steps: int = 20_000, seed: int = 0) -> None:
     model = SoftTD3("MlpPolicy", env, seed=seed, verbose=1)
     model.learn(total_timesteps=steps, log_interval=50)
     mean, _ = evaluate_policy(model, env, n_eval_episodes=100)
-    print(f"{mean:.0%} of 100 episodes end at the goal")
+    print(f"{mean:.1f} of 50 steps at the goal in the mean of 100 episodes")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("script", "last_line"),
     [
-        ("train_point_mass.py", "of 100 episodes end at the goal"),
+        ("train_point_mass.py", "of 50 steps at the goal in the mean of 100 episodes"),
         ("train_point_mass_her.py", "of 100 episodes reach the goal, with a mean return of -"),
     ],
 )
