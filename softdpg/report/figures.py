@@ -68,7 +68,7 @@ def curves_figure(rows: list[list[Row]]) -> Figure:
         indent = columns - len(line)  # in half panels: short rows are centred
         for j, row in enumerate(line):
             axes = figure.add_subplot(grid[i, indent + 2 * j : indent + 2 * j + 2])
-            axes.set_title(env_title(row.env))
+            axes.set_title(env_title(row.env), parse_math=False)
             for name, cell in row.cells.items():
                 _draw_curve(axes, name, cell)
             axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_steps(round(x))))
@@ -95,7 +95,8 @@ def sensitivity_figure(sweeps: list[Sweep]) -> Figure:
             for sweep in found:
                 _draw_sweep(axes, sweep)
             axes.axvline(design.chosen, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
-            axes.set(title=env_title(env), xlabel=label, ylabel="final score")
+            axes.set_title(env_title(env), parse_math=False)
+            axes.set(xlabel=label, ylabel="final score")
     cells = [cell for sweep in sweeps for cell in sweep.cells.values()]
     _footer(figure, cells, "dotted: the paper's choice; mean and one standard deviation over")
     return figure

@@ -1,6 +1,6 @@
 """``softdpg report``: from run directories, or a stored ``results.csv``, to tables, figures and one HTML page."""
 
-import os
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,21 +38,17 @@ def write_report(path: Path, out: Path | None = None) -> Report:
     }
     if out is None:
         out = path / "report" if path.is_dir() else path.parent
+        if out.is_symlink():
+            raise UserError(f"{out} is a link, which is not followed; --out names a place")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            _replace(out / name, text)
-        figures = write_figures(arranged, out)
+        # Aside, then renamed: whoever reads a file meanwhile sees the old one or the new one. In a directory whose name
+        # nobody knows: no link can wait in the place of a file.
+        with tempfile.TemporaryDirectory(prefix=".report-", dir=out) as aside:
+            for name, text in texts.items():
+                (Path(aside) / name).write_text(text, encoding="utf-8", newline="\n")
+            written = [*(Path(aside) / name for name in texts), *write_figures(arranged, Path(aside))]
+            files = [file.replace(out / file.name) for file in written]
     except OSError as error:
         raise UserError(f"cannot write to {out}: {error.strerror}") from None
-    return Report([*(out / name for name in texts), *figures], warnings, summary)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write aside, then rename: whoever reads the file meanwhile sees the old one or the new one."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(text, encoding="utf-8", newline="\n")
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    return Report(files, warnings, summary)

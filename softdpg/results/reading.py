@@ -22,6 +22,7 @@ from softdpg.runs.directory import RunDirectory, find_runs
 OPEN_GROUPS = ("hyperparameters", "versions", "machine")
 # Hyperparameters that are not in the open group: two have columns of their own, one is in the algorithm's name.
 NAMED = (*SMOOTHING, "estimator")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet's formula may begin with
 COLUMNS = (
     *("run", "env", "algorithm", "seed", "steps", "sigma", "n_samples", "evaluation.every", "evaluation.episodes"),
     *("commit", "state", "seconds", "step", "mean", "std"),
@@ -71,8 +72,24 @@ def write_csv(runs: Iterable[Run]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, order + list(COLUMNS[9:]), restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: _escaped(value) for key, value in row.items()} for row in rows)
     return out.getvalue()
+
+
+def _escaped(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: a text that begins like one, and is no number, gets a quote."""
+    if not isinstance(value, str) or (not value.startswith(_FORMULA) and _unescaped(value) == value):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return "'" + value
+    return value
+
+
+def _unescaped(cell: str) -> str:
+    """What :func:`_escaped` made ``cell`` from."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith((*_FORMULA, "'")) else cell
 
 
 def _text(value: Any) -> str:
@@ -136,11 +153,12 @@ def _read_csv(path: Path) -> list[Run]:
             raise UserError(f"{path}: not a results.csv of softdpg: no column {', '.join(missing)}")
         groups: dict[str, list[dict[str, str]]] = {}
         for row in reader:
-            groups.setdefault(row["run"], []).append(row)
+            plain = {key: _unescaped(value) for key, value in row.items()}
+            groups.setdefault(plain["run"], []).append(plain)
         return [_run_from_rows(rows) for rows in groups.values()]
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    except (TypeError, ValueError, DamagedRunError) as error:
+    except (TypeError, ValueError, OverflowError, AttributeError, csv.Error, DamagedRunError) as error:
         raise UserError(f"{path}: damaged row: {error}") from None
 
 

@@ -12,6 +12,7 @@ from softdpg.runs.config import RunConfig
 
 # What a smoothed critic cannot do without.
 SMOOTHING = ("sigma", "n_samples")
+LARGEST = 1e100  # return: the squares of larger ones overflow
 Items = tuple[tuple[str, str], ...]
 
 
@@ -43,6 +44,8 @@ class Run:
             raise DamagedRunError("no evaluations yet")
         if not (np.isfinite(self.means).all() and np.isfinite(self.stds).all()):
             raise DamagedRunError("an evaluation is not a finite number")
+        if max(np.abs(self.means).max(), np.abs(self.stds).max()) > LARGEST:
+            raise DamagedRunError(f"an evaluation is beyond {LARGEST:g}")
         if self.evaluated_at[0] < 0 or (np.diff(self.evaluated_at) <= 0).any():
             raise DamagedRunError("the steps of the evaluations do not increase")
         if self.evaluated_at[-1] > self.settings.steps:

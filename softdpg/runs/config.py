@@ -1,7 +1,7 @@
 """All settings of one training run: what the command line takes and what ``config.json`` holds."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from softdpg.errors import UserError, near_matches
 FORMAT = 2  # of config.json; files of format 1, of version 0.1.0, have no number
 # In config.json beside the environment, where the others are one level further down. None where there is no such thing.
 _PROMINENT = ("estimator", "sigma", "n_samples")
+_LIMIT = 10**15  # of what is counted
+_LONGEST_ID = 200  # characters
 _INTEGERS = {
     **{"seed": at_least(0), "steps": at_least(1), "evaluate_every": at_least(1)},
     **{"evaluation_episodes": at_least(1), "checkpoint_every": at_least(1), "n_envs": at_least(1)},
@@ -109,14 +111,20 @@ class RunConfig:
         return filled
 
     def _check(self) -> None:
+        for name, wrong in self._wrong():
+            raise UserError(f"{flag(name)} {wrong}")
+
+    def _wrong(self) -> Iterator[tuple[str, str]]:
+        """Settings whose values, of the right type, cannot be, and why."""
         for name, check in _INTEGERS.items():
-            wrong = check(getattr(self, name))
+            value = getattr(self, name)
+            wrong = check(value) or (f"must be less than {_LIMIT:,}" if value >= _LIMIT else "")
             if wrong:
-                raise UserError(f"{flag(name)} {wrong}")
+                yield name, wrong
         for name, value in self.hyperparameters:
-            wrong = HYPERPARAMETERS[name].wrong(value)
+            wrong = HYPERPARAMETERS[name].wrong(value) if name in HYPERPARAMETERS else ""
             if wrong:
-                raise UserError(f"{flag(name)} {wrong}")
+                yield name, wrong
 
     def to_json(self) -> dict[str, Any]:
         """The settings as they stand in ``config.json``."""
@@ -163,6 +171,10 @@ class RunConfig:
         for name, value in config.hyperparameters:
             if name in HYPERPARAMETERS and not has_type(value, stored_type(HYPERPARAMETERS[name].type)):
                 raise UserError(f"config.json: {name} {HYPERPARAMETERS[name].wrong(value)}")
+        for name, wrong in config._wrong():
+            raise UserError(f"config.json: {name} {wrong}")
+        if not config.env.isprintable() or len(config.env) > _LONGEST_ID:
+            raise UserError(f"config.json: env must be the id of an environment, not {config.env[:50]!r}")
         return config
 
     def differences(self, other: "RunConfig") -> list[str]:

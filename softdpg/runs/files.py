@@ -64,10 +64,10 @@ def parse_json(contents: bytes, name: str) -> dict[str, Any]:
         json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate cannot be
     except UnicodeError:
         raise FileError(f"{name} holds text that is not Unicode") from None
-    except json.JSONDecodeError:
+    except FileError as error:
+        raise FileError(f"{name}: {error}") from None
+    except ValueError:
         raise FileError(f"{name} is not valid JSON") from None
-    except ValueError as error:
-        raise FileError(f"{name} is not valid JSON: {error}") from None
     except RecursionError:
         raise FileError(f"{name} is nested too deep") from None
     if not isinstance(value, dict):
@@ -81,7 +81,7 @@ def _finite(text: str) -> float:
 
 
 def _not_finite(text: str) -> float:
-    raise ValueError(f"{text} is not a finite number")
+    raise FileError(f"{text} is not a finite number")
 
 
 def write_json(path: Path, value: Any, *, durable: bool = False) -> None:

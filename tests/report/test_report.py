@@ -33,7 +33,8 @@ def runs(tmp_path_factory) -> Path:
     for n in (10, 20):
         write_runs(root, "Ant-v5", "soft-ddpg", [[float(n), n + 0.5], [float(n), n + 1.5]], n_samples=n)
     write_run(root / "under-way", "Ant-v5", "ddpg", 0, [1.0], steps=10_000, state="running")
-    write_run(root / "hostile", HOSTILE, "ddpg", 0, [1.0, 2.0], action_layer=HOSTILE)
+    config = write_run(root / "hostile", HOSTILE, "ddpg", 0, [1.0, 2.0], action_layer="input") / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"commit": HOSTILE, "versions": {"jax": HOSTILE}}))
     (write_run(root / "damaged", "Ant-v5", "ddpg", 1, [1.0]) / "config.json").write_text("{")
     return root
 

@@ -1,5 +1,6 @@
 """Reading run directories in every state, and results.csv as their exact stand-in."""
 
+import csv
 import json
 import math
 
@@ -140,3 +141,15 @@ def test_every_algorithm_of_the_registry_can_be_read(tmp_path):
     for algorithm in ALGORITHMS:
         write_run(tmp_path / algorithm, "Ant-v5", algorithm, 0, [1.0])
     assert [run.algorithm for run in results.read(tmp_path)[0]] == list(ALGORITHMS)
+
+
+@pytest.mark.parametrize("env", ["=1+1", "+cmd", "-cmd|x", "@SUM(A1)", "'=1", "plain", "'quoted'", "-1.5"])
+def test_texts_that_look_like_formulas_are_escaped_and_read_back(tmp_path, env):
+    write_run(tmp_path / "runs" / "a", env, "ddpg", 0, [-1.0, 2.0])
+    runs, _ = results.read(tmp_path / "runs")
+    text = results.write_csv(runs)
+    (tmp_path / "results.csv").write_text(text)
+    cell = next(csv.DictReader(text.splitlines()))["env"]
+    assert cell == env if env in ("plain", "'quoted'", "-1.5") else cell == "'" + env
+    assert next(csv.DictReader(text.splitlines()))["mean"] == "-1.0"
+    assert results.read(tmp_path / "results.csv")[0][0].env == env

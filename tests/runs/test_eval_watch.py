@@ -84,6 +84,22 @@ def test_no_gl_library_is_one_clear_line(run, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_video_that_cannot_be_written_is_one_clear_line(run):
+    """As with a run directory that is read-only."""
+    with pytest.raises(UserError, match=r"cannot write /proc/video.gif: .*; --out names another place"):
+        watch(run, out=Path("/proc/video.gif"))
+
+
+def test_a_video_is_not_written_through_links(run, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    for name in ("video.gif", ".video.gif.tmp.gif"):
+        (tmp_path / name).symlink_to(precious)
+    watch(run, out=tmp_path / "video.gif")
+    assert precious.read_text() == "mine"
+    assert iio.imread(tmp_path / "video.gif").ndim == 4
+
+
 def test_bad_input(run, tmp_path):
     with pytest.raises(UserError, match=r"is not the directory of a run: no config.json"):
         evaluate_run(tmp_path)

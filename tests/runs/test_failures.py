@@ -1,5 +1,6 @@
 """What goes wrong inside a run is one line, exit code 1 and a traceback in train.log; after the repair it goes on."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -154,3 +155,50 @@ def test_a_closed_pipe_does_not_end_a_run(tmp_path):
     assert process.wait() == 0, err
     assert err == b""
     assert RunDirectory(tmp_path / "run").read_status()["state"] == "finished"
+
+
+def test_a_traceback_of_a_thread_goes_to_the_log(tmp_path, capsys):
+    """As TensorBoard's thread has it when the disk is full."""
+    import threading
+
+    from softdpg.runs.session import Session
+
+    def fail():
+        raise OSError(28, "No space left on device")
+
+    with Session(config().resolved(), RunDirectory(tmp_path), [])._quiet_threads():
+        thread = threading.Thread(target=fail)
+        thread.start()
+        thread.join()
+    assert "No space left on device" in (tmp_path / "train.log").read_text()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_disk_that_is_full_before_the_first_byte(tmp_path, capsys):
+    target = tmp_path / "full"
+    target.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(target)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    try:
+        with (target / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while True:
+                filler.write(bytes(1024))
+        (target / "filler").rename(target / "train.log")  # which a run directory may have from the start
+        assert train(config(), target) == 1
+        assert capsys.readouterr().err == f"softdpg: the disk is full ({target})\n"
+        assert not (target / "config.json").exists()
+    finally:
+        subprocess.run(["umount", "-l", str(target)], check=True)
+
+
+def test_processes_of_reproduce_do_not_import_from_the_current_directory(tmp_path, monkeypatch):
+    from softdpg.engines import process
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("gymnasium", "numpy", "json", "rich", "tyro"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
+    child = process.start(tiny_config("Nope-v0", "ddpg"), tmp_path / "run")
+    assert child.wait() == 2
+    assert process.reason(tmp_path / "run", 2).startswith("no environment 'Nope-v0'")
+    assert not (tmp_path / "imported").exists()
