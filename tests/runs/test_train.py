@@ -108,7 +108,10 @@ def test_a_full_disk_stops_with_a_message_and_an_intact_checkpoint(tmp_path, sma
     [
         (["--env", "Qendulum"], "no environment 'Qendulum'; did you mean Pendulum-v1, phys2d/Pendulum-v0?"),
         (["--env", "CartPole-v1"], "CartPole-v1 has a Discrete action space; softdpg needs a Box"),
-        (["--env", "Pendulum-v1", "--algo", "ddpg", "--sigma", "0.1"], "--sigma applies to --algo soft-ddpg only"),
+        (
+            ["--env", "Pendulum-v1", "--algo", "ddpg", "--sigma", "0.1"],
+            "--sigma applies to --algo soft-ddpg, soft-td3 only",
+        ),
         (["--env", "Pendulum-v1", "--samples", "0"], "--samples must be at least 1, not 0"),
         (["--env", "Pendulum-v1", "--tau", "2"], "--tau must be between 0 and 1, not 2.0"),
         (["--env", "Pendulum-v1", "--seed", "-1"], "--seed must be at least 0, not -1"),
