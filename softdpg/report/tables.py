@@ -7,7 +7,7 @@ from softdpg.algorithms.registry import ALGORITHMS, Algorithm
 from softdpg.report.document import Section, Table, Text
 from softdpg.report.settings_tables import settings_tables
 from softdpg.report.style import SYMBOLS
-from softdpg.results.cells import Cell, Results, Row, Sweep, deviations, differences
+from softdpg.results.cells import Cell, Results, Row, Sweep, deviations, differences, show, symbol
 from softdpg.results.statistics import (
     Comparison,
     Estimate,
@@ -149,7 +149,25 @@ def _paper_section(results: Results, number: int, title: str) -> Section | None:
             rows = {paper.ENVIRONMENTS[name].label: row for name, row in present.items()}
             tables.append(_robust_table(f"{rewards.capitalize()} rewards: interquartile mean and comparison", rows))
             envs += [row.env for row in present.values()]
+    notes += hyperparameter_notes(results.rows[env] for env in envs)
     return Section(f"table{number}", title, notes, tables, envs) if tables else None
+
+
+def hyperparameter_notes(rows: Iterable[Row]) -> list[str]:
+    """One sentence for each algorithm in the rows whose hyperparameters are not those of the baseline."""
+    baseline, notes = ALGORITHMS[paper.BASELINE], []
+    for algorithm in _algorithms(rows):
+        own = algorithm.hyperparameters
+        other = [
+            f"{symbol(name)} {show(own[name])}"
+            for name, value in baseline.hyperparameters.items()
+            if own.get(name) not in (None, value)
+        ]
+        if algorithm.origin == "peer":
+            notes.append(f"{algorithm.label} has the defaults of its own library, unless a cell says otherwise.")
+        elif other:
+            notes.append(f"{algorithm.label} differs from {baseline.label} in {', '.join(other)}.")
+    return notes
 
 
 def _algorithms(rows: Iterable[Row]) -> list[Algorithm]:
@@ -238,6 +256,7 @@ def _other_environments(results: Results) -> Section | None:
     header = ["Environment", *(f"{algorithm.label}, measured" for algorithm in algorithms)]
     tables = [Table("Mean ± std", header, scores), _robust_table("Interquartile mean and comparison", rows)]
     notes = ["The paper did not run these. † marks fewer seeds, fewer steps or other settings than its protocol."]
+    notes += hyperparameter_notes(rows.values())
     return Section("other-environments", "Other environments", notes, tables, list(rows))
 
 

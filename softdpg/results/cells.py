@@ -133,6 +133,8 @@ def deviations(cell: Cell, swept: bool = False) -> list[str]:
     Sigma and N do not count in a sensitivity sweep (``swept``), whose subject they are.
     """
     settings, found = cell.settings, []
+    if ALGORITHMS[cell.algorithm].origin == "peer":
+        found += [f"{name} {show(value)}" for name, value in settings.hyperparameters]
     for name, usual in _expected(cell.algorithm).items():
         value = getattr(settings, name)
         if value not in (None, usual) and not (swept and name in paper.SWEPT):

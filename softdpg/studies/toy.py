@@ -1,6 +1,6 @@
 """``softdpg toy``: the paper's figure 1. Train on the toy of section 4, compare each critic with its exact counterpart.
 
-The exact counterpart of DDPG's critic is Q of its own final policy, that of Soft DDPG's is Q_sigma of its own final
+The exact counterpart of a critic is Q of its own final policy, that of a smoothed critic is Q_sigma of its own final
 policy; both are the step r(a) plus a constant (``softdpg.theory.toy``). Time limits bootstrap, so both have an infinite
 horizon, and smoothed actions are clipped, as in algorithm 1.
 """
@@ -39,7 +39,7 @@ class ToySettings:
     :param steps: environment steps of a run, the first 1,000 of them uniformly random
     :param epsilon: half-width of the rewarded interval
     :param gamma: discount factor; with 0.99 the critic needs about ten times as many steps
-    :param sigma: smoothing parameter of Soft DDPG
+    :param sigma: smoothing parameter
     :param batch_size: transitions of an update
     :param action_layer: hidden layer of the critic where the action enters
     :param workers: processes that train side by side, one thread each
@@ -114,11 +114,10 @@ def measures(run: ToyRun, settings: ToySettings) -> dict[str, float]:
     }
 
 
-def train_runs(settings: ToySettings, console: Console) -> list[ToyRun]:
-    """Train all algorithms and seeds in parallel processes, with a live display."""
+def train_runs(settings: ToySettings, jobs: list[tuple[str, int]], out: Path, console: Console) -> list[ToyRun]:
+    """Train the given algorithms and seeds in parallel processes, with a live display; each is stored as it ends."""
     use_one_thread()  # the children inherit the variables, before they import JAX
     context = multiprocessing.get_context("spawn")
-    jobs = [(algorithm, seed) for seed in range(settings.seeds) for algorithm in reversed(settings.algos)]
     console.print(f"Training {len(jobs)} agents for {settings.steps:,} steps each", highlight=False)
     steps, stop = context.Array("q", len(jobs), lock=False), context.Value("b", 0, lock=False)
     workers = min(settings.workers, len(jobs))
@@ -127,15 +126,16 @@ def train_runs(settings: ToySettings, console: Console) -> list[ToyRun]:
         _stop_on_error(pool, stop),
         _display(console) as progress,
     ):
-        futures = [pool.submit(train_one, settings, *job, slot) for slot, job in enumerate(jobs)]
-        tasks = {name: progress.add_task(name, total=settings.seeds * settings.steps) for name in settings.algos}
+        futures = [pool.submit(train_one, settings, *job, slot, out) for slot, job in enumerate(jobs)]
+        totals = {name: settings.steps * sum(job[0] == name for job in jobs) for name, _ in jobs}
+        tasks = {name: progress.add_task(name, total=total) for name, total in totals.items()}
         while not all(future.done() for future in futures):
             _raise_first(futures)
             for name, task in tasks.items():
                 progress.update(task, completed=sum(steps[i] for i, job in enumerate(jobs) if job[0] == name))
             wait(futures, timeout=0.25)
-        for task in tasks.values():
-            progress.update(task, completed=settings.seeds * settings.steps)
+        for name, task in tasks.items():
+            progress.update(task, completed=totals[name])
         return [future.result() for future in futures]
 
 
@@ -177,8 +177,8 @@ def _share(steps: Any, stop: Any) -> None:
     _steps, _stop = steps, stop
 
 
-def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> ToyRun:
-    """Train one agent and evaluate its critic; runs in a child process."""
+def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int, out: Path) -> ToyRun:
+    """Train one agent, evaluate its critic and store the result; runs in a child process."""
     if _stop.value:
         raise InterruptedError("stopped before it began")
     import gymnasium as gym
@@ -213,13 +213,13 @@ def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> To
     actions = ACTIONS[:, None].astype(np.float32)
     observations = np.ones_like(actions)
     params, critic = model.policy.qf_state.params, model.policy.qf
-    slope = jax.grad(lambda a: critic.apply(params, observations, a).sum())(actions)
+    slope = jax.grad(lambda a: critic.apply(params, observations, a)[0].sum())(actions)
     observation, _ = env.reset(seed=seed)
     total, done = 0.0, False
     while not done:
         observation, reward, terminated, truncated, _ = env.step(model.predict(observation, deterministic=True)[0])
         total, done = total + float(reward), terminated or truncated
-    return ToyRun(
+    run = ToyRun(
         algorithm,
         seed,
         np.asarray(critic.apply(params, observations, actions)[0], np.float64),
@@ -228,14 +228,24 @@ def train_one(settings: ToySettings, algorithm: str, seed: int, slot: int) -> To
         np.array(late_actions),
         total,
     )
+    from softdpg.studies import toy_store
+
+    toy_store.save(run, settings, out)
+    return run
 
 
 def run(settings: ToySettings, out: Path) -> None:
-    """Train, print the table, write the picture."""
+    """Train what is not stored in ``out`` yet, print the table, write the picture."""
     settings.check()
+    from softdpg.studies import toy_store
     from softdpg.studies.toy_report import draw, print_table
 
     console = Console()
-    runs = train_runs(settings, console)
+    jobs = [(algorithm, seed) for seed in range(settings.seeds) for algorithm in reversed(settings.algos)]
+    stored = {job: toy_store.load(settings, out, *job) for job in jobs}
+    missing = [job for job, found in stored.items() if found is None]
+    runs = [found for found in stored.values() if found is not None]
+    if missing:
+        runs += train_runs(settings, missing, out, console)
     print_table(console, runs, settings)
     console.print(f"picture: {draw(runs, settings, out / 'toy.png')}", soft_wrap=True)

@@ -3,6 +3,7 @@
 import pytest
 from runs_on_disk import write_run, write_runs
 
+from softdpg.report.tables import hyperparameter_notes
 from softdpg.results import reading as results
 from softdpg.results.cells import arrange, deviations, differences
 
@@ -104,3 +105,18 @@ def test_sweeps_share_the_run_that_is_in_both(tmp_path):
     }
     assert found.rows["Ant-v5"].cells["soft-ddpg"].settings.n_samples == 50
     assert found.other_settings == []
+
+
+def test_a_row_is_one_protocol_whatever_the_hyperparameters(tmp_path):
+    write_runs(tmp_path, "Ant-v5", "ddpg", [[1.0], [2.0]])
+    write_runs(tmp_path, "Ant-v5", "soft-td3", [[3.0], [4.0]], learning_rate=0.001, n_samples=8, net_arch=[256, 256])
+    write_runs(tmp_path, "Ant-v5", "sbx-sac", [[5.0], [6.0]], every=2_500, steps=5_000)  # another protocol
+    found = arranged(tmp_path)
+    row = found.rows["Ant-v5"]
+    assert list(row.cells) == ["ddpg", "soft-td3"]
+    assert row.comparisons["soft-td3"].probability.value == 1.0
+    assert [cell.algorithm for cell in found.other_settings] == ["sbx-sac"]
+    notes = hyperparameter_notes([row])
+    assert len(notes) == 1
+    assert notes[0].startswith("Soft TD3 (ours) differs from DDPG in learning_rate 0.001, qf_learning_rate 0.001,")
+    assert "net_arch [256, 256]" in notes[0]

@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from softdpg.errors import UserError
+from softdpg.studies import reproduce, toy, toy_store
 from softdpg.studies.toy import ACTIONS, ToyRun, ToySettings, measures
 from softdpg.studies.toy_report import draw, print_table
 from softdpg.theory.toy import Toy
@@ -79,3 +81,41 @@ def test_command_trains_all_three(tmp_path):
     (row,) = [line for line in done.stdout.splitlines() if "learned action" in line]
     assert len(re.findall(r"-?[\d.]+ ± 0\.000", row)) == 3
     assert (tmp_path / "toy.png").stat().st_size > 20_000
+
+
+def test_finished_runs_are_not_trained_again(tmp_path, monkeypatch, capsys):
+    settings = ToySettings(seeds=2, epsilon=0.1, algos=("ddpg", "soft-ddpg"))
+    for algorithm in settings.algos:
+        for seed in range(2):
+            toy_store.save(replace(run_with(algorithm), seed=seed), settings, tmp_path)
+    trained = []
+    monkeypatch.setattr(toy, "train_runs", lambda settings, jobs, *_: trained.extend(jobs) or [run_with()])
+    toy.run(settings, tmp_path)
+    assert trained == []
+    assert "of 2 seeds" in capsys.readouterr().out
+    # Another seed is the only thing missing; with another epsilon everything is.
+    toy.run(replace(settings, seeds=3, algos=("ddpg",)), tmp_path)
+    assert trained == [("ddpg", 2)]
+    assert toy_store.load(replace(settings, epsilon=0.2), tmp_path, "ddpg", 0) is None
+    (stored,) = [toy_store.load(settings, tmp_path, "soft-ddpg", 1)]
+    np.testing.assert_array_equal(stored.critic, run_with("soft-ddpg").critic)
+
+
+def test_unknown_and_foreign_algorithms_are_refused():
+    with pytest.raises(UserError, match="no algorithm 'soft-ddpg-papier'; did you mean"):
+        ToySettings(algos=("soft-ddpg-papier",)).check()
+    with pytest.raises(UserError, match="sbx-sac is not ours"):
+        ToySettings(algos=("sbx-sac",)).check()
+
+
+def test_reproduce_hands_its_arguments_to_the_toy(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(reproduce, "train_toy", lambda settings, out: calls.append((settings, out)))
+    assert reproduce.reproduce("toy", tmp_path, steps=1_200, seeds=2, algos=("ddpg",), workers=1) == 0
+    assert reproduce.reproduce("toy", tmp_path) == 0
+    assert calls == [
+        (ToySettings(seeds=2, steps=1_200, algos=("ddpg",), workers=1), tmp_path / "toy"),
+        (ToySettings(seeds=5), tmp_path / "toy"),
+    ]
+    with pytest.raises(UserError, match="--steps must be at least 1001, got 900"):
+        reproduce.reproduce("toy", tmp_path, steps=900)
