@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from softdpg import paper
-from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.engines.jobs import runs as paper_runs
 from softdpg.errors import UserError
 
@@ -30,7 +29,7 @@ def test_equal_runs_of_different_targets_are_one_object():
 
 
 def test_sensitivity_leaves_ddpg_out_and_stays_on_continuous_ant():
-    runs = paper_runs(["sensitivity-samples"], seeds=1, algos=list(ALGORITHMS))
+    runs = paper_runs(["sensitivity-samples"], seeds=1, algos=paper.STUDY_ALGORITHMS)
     assert {run.env for run in runs} == {"Ant-v5"}
     assert [(run.algo, run.n_samples) for run in runs] == [
         (algo, n) for algo in ("soft-ddpg", "soft-ddpg-centered") for n in (10, 20, 50, 100)
