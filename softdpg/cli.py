@@ -93,10 +93,48 @@ def reproduce(
     sys.exit(code)
 
 
+def tune(
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None,
+    trials: int = 50,
+    budget: int = 20_000,
+    algo: Annotated[str | None, tyro.conf.arg(metavar="ALGO")] = None,
+    params: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]")] = None,
+    config: Path | None = None,
+    seed: int = 0,
+    evaluate_every: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    out: Path = Path("runs/tune"),
+) -> None:
+    """Search for good hyperparameters. The same command again goes on with a search that was stopped or killed.
+
+    Args:
+        env: Gymnasium id of the environment.
+        trials: Runs of the search.
+        budget: Environment steps of each.
+        algo: The algorithm, by the name of softdpg train; the one recommended for your own tasks unless given.
+        params: Hyperparameters to search, named as the flags of softdpg train. All that have a range unless given.
+        config: Settings of every trial in a YAML or TOML file; those above and those searched go first.
+        seed: Seed of the search and of its runs.
+        evaluate_every: Steps between two evaluations, after each of which a trial may be stopped early.
+        workers: Trials side by side. All cores unless given.
+        out: Directory of the search: its database, its runs, best.yaml for softdpg train --config, importance.png.
+    """
+    require_extra("tune", "softdpg tune")
+    require_extra("report", "softdpg tune")
+    from softdpg.runs.config_file import read_config_file
+    from softdpg.studies.tune import run
+
+    settings = read_config_file(config) if config else {}
+    given = {"env": env, "algo": algo, "evaluate_every": evaluate_every}
+    settings |= {name: value for name, value in given.items() if value is not None}
+    sys.exit(run(settings | {"steps": budget, "seed": seed}, out, trials=trials, params=params, workers=workers))
+
+
 def evaluate(
     run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]],
     episodes: int = 100,
     seed: int = 0,
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None,
     trust: bool = False,
 ) -> None:
     """Evaluate the policy of a run anew, with deterministic episodes. Runs no code from the run's files.
@@ -105,6 +143,7 @@ def evaluate(
         run: A run directory; the run may be unfinished.
         episodes: Number of episodes.
         seed: Seed of the episodes.
+        env: An environment instead of the run's own, by id; its module, if it names one, is imported.
         trust: Import the module that the run's environment is from (module:Id-v0), which can run any code.
     """
     from softdpg.runs.threads import use_one_thread
@@ -112,7 +151,7 @@ def evaluate(
     use_one_thread()
     from softdpg.runs.evaluate_run import evaluate_run
 
-    returns = evaluate_run(run, episodes=episodes, seed=seed, trust=trust)
+    returns = evaluate_run(run, episodes=episodes, seed=seed, env_id=env, trust=trust)
     print(f"{returns.mean():.2f} ± {returns.std():.2f} over {episodes} episodes", end="")
     print(f" (from {returns.min():.2f} to {returns.max():.2f})")
 
@@ -122,6 +161,7 @@ def watch(
     out: Path | None = None,
     episodes: int = 1,
     seed: int = 0,
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None,
     trust: bool = False,
 ) -> None:
     """Render the policy of a run to a video, without a screen. Runs no code from the run's files.
@@ -135,13 +175,15 @@ def watch(
     require_extra("video", "softdpg watch")
     from softdpg.runs.watch import watch
 
-    print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed, trust=trust)}")
+    print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed, env_id=env, trust=trust)}")
 
 
 def export(
     run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]],
     to: Literal["onnx", "numpy", "safetensors"] = "onnx",
     out: Path | None = None,
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None,
+    trust: bool = False,
 ) -> None:
     """Write the policy of a run for use without softdpg. Runs no code from the run's files.
 
@@ -149,10 +191,12 @@ def export(
         run: A run directory; the run may be unfinished.
         to: onnx, one Python file that needs NumPy alone, or safetensors.
         out: The file. RUN/policy.onnx, policy.py or policy.safetensors unless given.
+        env: An environment instead of the run's own, by id; its module, if it names one, is imported.
+        trust: Import the module that the run's environment is from (module:Id-v0), which can run any code.
     """
     from softdpg.runs.export_run import export_run
 
-    print(f"wrote {export_run(run, to=to, out=out)}")
+    print(f"wrote {export_run(run, to=to, out=out, env_id=env, trust=trust)}")
 
 
 def theory(
@@ -264,6 +308,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "envs": envs,
     "train": train,
     "reproduce": reproduce,
+    "tune": tune,
     "eval": evaluate,
     "watch": watch,
     "export": export,

@@ -73,6 +73,19 @@ def itself(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class Range:
+    """Where ``softdpg tune`` looks for a value: between two bounds, on a logarithmic scale or not."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+Choices = tuple[Any, ...]
+"""Values that ``softdpg tune`` chooses from."""
+
+
+@dataclass(frozen=True)
 class Hyperparameter:
     """One row of the table.
 
@@ -82,6 +95,7 @@ class Hyperparameter:
     :param convert: from the setting to what the class takes
     :param argument: keyword of the class, ``policy_kwargs.net_arch`` for a part of one; the name unless given
     :param flag: on the command line; the name with hyphens unless given
+    :param search: where ``softdpg tune`` looks for it; None for what it leaves alone
     """
 
     name: str
@@ -91,6 +105,7 @@ class Hyperparameter:
     argument: str = ""
     convert: Callable[[Any], Any] = itself
     flag: str = ""
+    search: Range | Choices | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "argument", self.argument or self.name)
@@ -132,6 +147,9 @@ def type_name(kind: Any) -> str:
     return {int: "an integer", float: "a number", bool: "True or False", str: "text"}[kind]
 
 
+_RATES = Range(1e-5, 3e-3, log=True)
+_TAUS = Range(1e-3, 5e-2, log=True)
+
 HYPERPARAMETERS: dict[str, Hyperparameter] = {
     hyperparameter.name: hyperparameter
     for hyperparameter in (
@@ -146,18 +164,21 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             "Scale of the smoothing, in actions scaled to [-1, 1]: a number, auto (learned), or linear:START:END.",
             smoothing_scale,
             convert=schedule_or_value,
+            search=Range(0.05, 0.5, log=True),
         ),
-        Hyperparameter("n_samples", int, "Number of smoothing samples N.", at_least(1), flag="--samples"),
+        Hyperparameter(
+            "n_samples", int, "Number of smoothing samples N.", at_least(1), flag="--samples", search=(4, 8, 16, 32)
+        ),
         Hyperparameter("antithetic", bool, "Draw the smoothing noise in pairs (w, -w)."),
-        Hyperparameter("learning_rate", float, "Adam's step size for the actor.", positive),
-        Hyperparameter("qf_learning_rate", float, "Adam's step size for the critic.", positive),
+        Hyperparameter("learning_rate", float, "Adam's step size for the actor.", positive, search=_RATES),
+        Hyperparameter("qf_learning_rate", float, "Adam's step size for the critic.", positive, search=_RATES),
         Hyperparameter("buffer_size", int, "Transitions in the replay buffer.", at_least(1)),
         Hyperparameter(
             "learning_starts", int, "Steps with uniformly random actions before learning starts.", at_least(0)
         ),
-        Hyperparameter("batch_size", int, "Transitions in a minibatch.", at_least(1)),
-        Hyperparameter("tau", float, "Polyak coefficient of the target networks.", fraction),
-        Hyperparameter("gamma", float, "Discount factor.", fraction),
+        Hyperparameter("batch_size", int, "Transitions in a minibatch.", at_least(1), search=(64, 128, 256, 512)),
+        Hyperparameter("tau", float, "Polyak coefficient of the target networks.", fraction, search=_TAUS),
+        Hyperparameter("gamma", float, "Discount factor.", fraction, search=(0.95, 0.98, 0.99, 0.995)),
         Hyperparameter("train_freq", int, "Environment steps between two updates.", at_least(1)),
         Hyperparameter("gradient_steps", int, "Gradient steps in an update.", at_least(1)),
         Hyperparameter(
@@ -167,6 +188,7 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             "the smoothing.",
             exploration_scale,
             argument="action_noise",
+            search=Range(0.05, 0.5),
         ),
         Hyperparameter(
             "net_arch",
@@ -175,14 +197,21 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             units,
             argument="policy_kwargs.net_arch",
             convert=list,
+            search=((64, 64), (256, 256), (400, 300)),
         ),
         Hyperparameter("n_critics", int, "Number of critics.", at_least(1), argument="policy_kwargs.n_critics"),
         Hyperparameter(
             "layer_norm", bool, "Layer normalisation in actor and critic.", argument="policy_kwargs.layer_norm"
         ),
         Hyperparameter("action_layer", Literal["input", "second"], "Where the action enters the critic."),
-        Hyperparameter("policy_delay", int, "Updates of the critic for one of the actor.", at_least(1)),
-        Hyperparameter("target_policy_noise", float, "Standard deviation of the target action's noise.", not_negative),
+        Hyperparameter("policy_delay", int, "Updates of the critic for one of the actor.", at_least(1), search=(1, 2)),
+        Hyperparameter(
+            "target_policy_noise",
+            float,
+            "Standard deviation of the target action's noise.",
+            not_negative,
+            search=Range(0.05, 0.5),
+        ),
         Hyperparameter("target_noise_clip", float, "Bound of the target action's noise.", not_negative),
         Hyperparameter("smooth_target", bool, "Smooth the Bellman target; False for one noisy target action."),
         Hyperparameter(

@@ -206,6 +206,7 @@ _PEER = dict.fromkeys(
 _PEER_TD3 = _PEER | dict.fromkeys(("exploration_noise", "policy_delay", "target_policy_noise", "target_noise_clip"))
 
 DEFAULT = "soft-ddpg"  # of ``softdpg train``
+RECOMMENDED = "soft-td3"  # for a task of one's own; the default of ``softdpg tune``
 
 for _entry in (
     Algorithm(

@@ -60,7 +60,8 @@ def _text(value: object) -> str:
 def make_job(config: RunConfig, out: Path) -> Job:
     """The job of one run below ``out``, in ``ENVIRONMENT/VARIANT/seed-N``."""
     config = config.resolved()
-    name = f"{config.env.removeprefix('softdpg/').replace('/', '-')}/{variant(config)}/seed-{config.seed}"
+    env = config.env.rpartition(":")[2].removeprefix("softdpg/").replace("/", "-")
+    name = f"{env}/{variant(config)}/seed-{config.seed}"
     return Job(name, config, out / name)
 
 

@@ -15,7 +15,7 @@ class LocalEngine:
     """
 
     def __init__(self, slots: int | None = None) -> None:
-        self.slots = slots or _cores()
+        self.slots = slots or cores()
         self._waiting: deque[Job] = deque()
         self._running: dict[Job, subprocess.Popen[bytes]] = {}
 
@@ -54,6 +54,6 @@ class LocalEngine:
             raise
 
 
-def _cores() -> int:
+def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -7,6 +7,7 @@ import numpy as np
 
 from softdpg.envs.box2d import NewWorld
 from softdpg.errors import UserError, near_matches
+from softdpg.runs.modules import HOW, import_module_of
 
 # The streams of seeds of a run.
 TRAINING, EVALUATION, REPLAY = range(3)
@@ -67,12 +68,17 @@ def check_shape(observation: Any, space: gym.Space) -> None:
 
 
 def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:
-    """Make an environment with Box observations and actions; ``UserError`` if there is none of that name."""
+    """Make an environment with Box observations and actions; ``UserError`` if there is none of that name.
+
+    An id with a module imports it, see :mod:`softdpg.runs.modules`.
+    """
+    registered = import_module_of(env_id)
     arguments: dict[str, Any] = {"render_mode": render_mode} if render_mode else {}  # which not every class takes
     try:
-        env = gym.make(env_id, **arguments)
+        env = gym.make(registered, **arguments)
     except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):
-        raise UserError(f"no environment {env_id!r}{near_matches(env_id, list(gym.registry))}") from None
+        near = near_matches(registered, list(gym.registry))
+        raise UserError(f"no environment {env_id!r}{near} ({HOW})") from None
     except Exception as error:  # of the environment's own module and constructor
         raise UserError(f"cannot make environment {env_id!r}: {' '.join(str(error).split())}") from None
     for kind, space in (("observation", env.observation_space), ("action", env.action_space)):

@@ -1,5 +1,6 @@
 """``softdpg eval``: a trained policy evaluated anew, from weights that are numbers and nothing else."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,16 +9,19 @@ from softdpg.errors import UserError
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.runs.environments import REPLAY, episode_seed, make_env
+from softdpg.runs.modules import names_a_module
 
 
-def evaluate_run(path: Path, *, episodes: int = 100, seed: int = 0, trust: bool = False) -> np.ndarray:
+def evaluate_run(
+    path: Path, *, episodes: int = 100, seed: int = 0, env_id: str | None = None, trust: bool = False
+) -> np.ndarray:
     """Returns ``(episodes,)`` of deterministic episodes of the run's policy, unfinished runs included.
 
-    ``trust`` lets the run's settings name a module to import; see :func:`open_run`.
+    For ``env_id`` and ``trust`` see :func:`open_run`.
     """
     if episodes < 1:
         raise UserError(f"--episodes must be at least 1, not {episodes}")
-    config, weights = open_run(path, trust=trust)
+    config, weights = open_run(path, env_id=env_id, trust=trust)
     env = make_env(config.env)
     from softdpg.runs.evaluation import Evaluator
     from softdpg.runs.learner import load_learner
@@ -32,15 +36,17 @@ def evaluate_run(path: Path, *, episodes: int = 100, seed: int = 0, trust: bool 
     return np.concatenate(returns)
 
 
-def open_run(path: Path, *, trust: bool = False) -> tuple[RunConfig, Path]:
+def open_run(path: Path, *, env_id: str | None = None, trust: bool = False) -> tuple[RunConfig, Path]:
     """Settings and weights of a run; ``UserError`` if there are none.
 
     Making an environment ``module:Id-v0`` imports that module. Settings from a stranger must not choose what code is
-    run, so such a run is opened only with ``trust``.
+    run, so such a run is opened only with ``trust``, or with an ``env_id`` of the user's own in place of the run's.
     """
     directory = RunDirectory(path)
     config = RunConfig.from_json(directory.read_config()).resolved()
-    if ":" in config.env and not trust:
+    if env_id is not None:
+        config = replace(config, env=env_id)
+    elif names_a_module(config.env) and not trust:
         raise UserError(f"{directory.path} asks for the module of {config.env!r}, which is imported only with --trust")
     if not directory.model.exists():
         raise UserError(f"{directory.path} has no weights yet; they come with the first checkpoint")

@@ -11,9 +11,14 @@ Format = Literal["onnx", "numpy", "safetensors"]
 SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "numpy": ".py", "safetensors": ".safetensors"}
 
 
-def export_run(path: Path, *, to: Format = "onnx", out: Path | None = None) -> Path:
-    """Write the policy of a run, unfinished ones included; returns the file's path."""
-    config, weights = open_run(path)
+def export_run(
+    path: Path, *, to: Format = "onnx", out: Path | None = None, env_id: str | None = None, trust: bool = False
+) -> Path:
+    """Write the policy of a run, unfinished ones included; returns the file's path.
+
+    For ``env_id`` and ``trust`` see :func:`open_run`.
+    """
+    config, weights = open_run(path, env_id=env_id, trust=trust)
     out = out or path / f"policy{SUFFIXES[to]}"
     if out.suffix != SUFFIXES[to]:
         raise UserError(f"--out must end in {SUFFIXES[to]} for --to {to}, not in {out.suffix or 'nothing'!r}")

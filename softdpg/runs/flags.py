@@ -13,7 +13,11 @@ from softdpg.errors import UserError
 from softdpg.runs.config import RunConfig, flag
 
 _SETTINGS: dict[str, tuple[Any, str]] = {
-    "env": (str, "Gymnasium id of an environment with a Box action space, e.g. softdpg/AntDiscrete-v0 or Ant-v5."),
+    "env": (
+        str,
+        "Gymnasium id of an environment with a Box action space, e.g. Ant-v5; of your own: mypackage.envs:MyEnv-v0 or "
+        "./my_env.py:MyEnv-v0.",
+    ),
     "steps": (int, "Environment steps of the whole run."),
     "seed": (int, "Seed of weights, exploration, sampling and environments."),
     "evaluate_every": (int, "Steps between two evaluations; the last step is evaluated as well."),

@@ -15,12 +15,20 @@ from softdpg.runs.evaluate_run import open_run
 FORMATS = (".mp4", ".gif")
 
 
-def watch(path: Path, *, out: Path | None = None, episodes: int = 1, seed: int = 0, trust: bool = False) -> Path:
+def watch(
+    path: Path,
+    *,
+    out: Path | None = None,
+    episodes: int = 1,
+    seed: int = 0,
+    env_id: str | None = None,
+    trust: bool = False,
+) -> Path:
     """Render deterministic episodes of a run's policy to an MP4 or GIF file; returns its path.
 
-    ``trust`` lets the run's settings name a module to import; see :func:`open_run`.
+    For ``env_id`` and ``trust`` see :func:`open_run`.
     """
-    config, weights = open_run(path, trust=trust)
+    config, weights = open_run(path, env_id=env_id, trust=trust)
     out = out or path / "video.mp4"
     if out.suffix.lower() not in FORMATS:
         raise UserError(f"--out must end in {' or '.join(FORMATS)}, not {out.suffix or 'nothing'!r}")

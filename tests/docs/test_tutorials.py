@@ -16,6 +16,7 @@ FEWER = [
     (r"learning_starts=[\d_]+", "learning_starts=200"),
     (r"(eval_freq=|CheckpointCallback\()[\d_]+", r"\g<1>200"),
     (r"--steps \d+", "--steps 210"),
+    (r"--budget \d+", "--budget 210"),
     (r"(softdpg train .*)", r"\1 --evaluation-episodes 1"),
 ]
 

@@ -54,7 +54,7 @@ def test_episodes_are_numbered_and_do_not_repeat():
         ("softdpg/PendulmDiscrete-v0", "did you mean softdpg/PendulumDiscrete-v0"),
         ("halfcheetah-v5", "did you mean HalfCheetah-v"),
         ("Pendulum-v9", "did you mean Pendulum-v1"),
-        ("qwertyuiop", "no environment 'qwertyuiop'$"),
+        ("qwertyuiop", r"no environment 'qwertyuiop' \(an environment of your own"),
         ("not an id!", "cannot make environment 'not an id!': Malformed environment ID"),
         ("CartPole-v1", "CartPole-v1 has a Discrete action space; softdpg needs a Box"),
         ("FrozenLake-v1", "FrozenLake-v1 has a Discrete observation space; softdpg needs a Box"),
