@@ -4,7 +4,7 @@ Section 6 (Table 1, Figure 2), the appendix on sensitivity (Figure 3), the hyper
 on additional environments (Table 2, Figure 4).
 """
 
-from softdpg.paper.environments import ENVIRONMENTS, FIGURE_ROWS, Environment, Rewards, expand_env
+from softdpg.paper.environments import ENV_IDS, ENVIRONMENTS, FIGURE_ROWS, Environment, Rewards, expand_env
 from softdpg.paper.protocol import (
     BASELINE,
     EVALUATION_EPISODES,
@@ -25,6 +25,7 @@ from softdpg.paper.targets import SWEEPS, SWEPT, TARGETS, Sweep, Target
 __all__ = [
     "BASELINE",
     "ENVIRONMENTS",
+    "ENV_IDS",
     "EVALUATION_EPISODES",
     "EVALUATION_EVERY",
     "FIGURE_ROWS",

@@ -42,6 +42,8 @@ ENVIRONMENTS: dict[str, Environment] = {
         Environment("MountainCar", "MountainCar", "MountainCarContinuous-v0", 2),
     )
 }
+ENV_IDS = frozenset(env for e in ENVIRONMENTS.values() for env in (e.discrete, e.continuous))
+"""Gymnasium ids of all that the paper ran, with either reward."""
 
 # Rows of panels in the paper's figures; each is drawn for one kind of reward. Figure 2 shows the double pendulum
 # before the single one, unlike Table 1.

@@ -59,7 +59,7 @@ def save_curves(rows: list[list[Row]], path: Path) -> None:
 
 
 def curves_figure(rows: list[list[Row]]) -> Figure:
-    """Learning curves, a panel for each environment: mean over seeds and a band of one standard deviation."""
+    """Learning curves, a panel for each environment: mean over seeds and the band of their spread."""
     columns = max(map(len, rows))
     figure = _figure(columns, len(rows))
     grid = figure.add_gridspec(len(rows), 2 * columns)
@@ -77,7 +77,10 @@ def curves_figure(rows: list[list[Row]]) -> Figure:
             axes.set_xlabel("environment steps" if i == len(rows) - 1 else "")
             axes.set_ylabel("return" if j == 0 else "")
             cells += row.cells.values()
-    _footer(figure, cells, "mean and one standard deviation over")
+    spreads = {min(len(cell.runs), 3) for cell in cells} - {1}
+    words = {2: "both seeds", 3: "one standard deviation"}
+    what = "mean and " + ", or ".join(words[spread] for spread in sorted(spreads, reverse=True))
+    _footer(figure, cells, "mean and range of" if spreads == {2} else f"{what}, over")
     return figure
 
 
@@ -116,8 +119,7 @@ def _draw_curve(axes: Axes, algorithm: str, cell: Cell) -> None:
     label = ALGORITHMS[algorithm].label
     axes.plot(cell.steps, mean, color=look.color, dashes=look.dash, marker=marker, label=label)
     if len(cell.runs) > 1:
-        std = cell.curves.std(axis=0, ddof=1)
-        axes.fill_between(cell.steps, mean - std, mean + std, color=look.color, alpha=0.18, linewidth=0)
+        axes.fill_between(cell.steps, *cell.band, color=look.color, alpha=0.18, linewidth=0)
 
 
 def _draw_sweep(axes: Axes, sweep: Sweep) -> None:

@@ -11,7 +11,7 @@ from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.document import Section, Table, Text
 from softdpg.report.plots import curve_plot, sweep_plots
 from softdpg.report.style import style
-from softdpg.report.tables import HOW_TO_READ, coverage, format_steps
+from softdpg.report.tables import coverage, format_steps, how_to_read
 from softdpg.results.cells import Results
 
 
@@ -24,7 +24,7 @@ def render(results: Results, sections: list[Section], warnings: list[str]) -> st
     return Template(files("softdpg.report").joinpath("report.html").read_text(encoding="utf-8")).substitute(
         tiles="".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in _tiles(results)),
         coverage=escape(coverage(results)),
-        reading="".join(f"<li>{_inline(line)}</li>" for line in HOW_TO_READ),
+        reading="".join(f"<li>{_inline(line)}</li>" for line in how_to_read(results)),
         toc="".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title in toc),
         sections="".join(_section(section, _plots(section, results)) for section in sections),
         colors=_colors("color"),

@@ -17,7 +17,7 @@ Plot = dict[str, Any]
 
 
 def curve_plot(row: Row) -> Plot:
-    """Learning curves of an environment: mean over seeds, and a band of one standard deviation."""
+    """Learning curves of an environment: mean over seeds, and the band of their spread."""
     bands = [band for name, cell in row.cells.items() for band in _band(name, cell)]
     means = [_mean(name, cell) for name, cell in row.cells.items()]
     steps = max(cell.settings.steps for cell in row.cells.values())
@@ -74,8 +74,8 @@ def _mean(algorithm: str, cell: Cell) -> Plot:
 def _band(algorithm: str, cell: Cell) -> list[Plot]:
     if len(cell.runs) < 2:
         return []
-    mean, std = cell.curves.mean(axis=0), cell.curves.std(axis=0, ddof=1)
-    outline = np.concatenate([mean + std, (mean - std)[::-1]])
+    low, high = cell.band
+    outline = np.concatenate([high, low[::-1]])
     return [
         {
             "type": "scatter",

@@ -35,6 +35,22 @@ HOW_TO_READ = (
     "Soft DDPG is the paper's estimator to the letter. *Soft DDPG, centered (ours)* is not in the paper.",
 )
 
+HOW_TO_READ_OTHERS = (
+    "A seed's final score is the mean return over the last tenth of its evaluations. Scores are mean ± sample standard "
+    "deviation (n - 1) over seeds.",
+    HOW_TO_READ[3],
+)
+
+
+def in_paper(results: Results) -> bool:
+    """Whether any run is on an environment of the paper."""
+    return any(run.env in paper.ENV_IDS for run in results.runs)
+
+
+def how_to_read(results: Results) -> tuple[str, ...]:
+    """What a reader must know; without what the paper's numbers alone need if there are none."""
+    return HOW_TO_READ if in_paper(results) else HOW_TO_READ_OTHERS
+
 
 def sections(results: Results) -> list[Section]:
     """All sections that have something to show, in the paper's order."""
@@ -50,7 +66,10 @@ def sections(results: Results) -> list[Section]:
 
 
 def coverage(results: Results) -> str:
-    """One sentence on how much of the paper's tables is reproduced."""
+    """One sentence on how much of the paper's tables is reproduced, or on what there is if nothing is from there."""
+    if not in_paper(results):
+        runs, envs = len(results.runs), len({run.env for run in results.runs})
+        return f"{runs} run{'s' * (runs != 1)} on {envs} environment{'s' * (envs != 1)} that the paper did not run."
     cells = [
         results.rows[environment.env_id(rewards)].cells[algorithm]
         for environment in paper.ENVIRONMENTS.values()
@@ -74,24 +93,27 @@ def format_steps(steps: int) -> str:
 
 
 def describe(cell: Cell, swept: bool = False) -> str:
-    """The seeds and steps behind a cell against the paper's, runs still under way, departures from its settings."""
+    """The seeds and steps behind a cell, runs still under way; in the paper's environments against its protocol."""
     seeds, step = len(cell.runs), cell.step
-    seeds_text = f"{seeds} seeds" if seeds >= paper.SEEDS else f"{seeds} of {paper.SEEDS} seeds"
+    short = cell.in_paper and seeds < paper.SEEDS
+    seeds_text = f"{seeds} of {paper.SEEDS} seeds" if short else f"{seeds} seed{'s' * (seeds > 1)}"
     steps_text = f"{format_steps(step)} steps"
-    if step < paper.TOTAL_TIMESTEPS:
+    if not cell.in_paper and step < cell.settings.steps:
+        steps_text = f"{format_steps(step)} of {format_steps(cell.settings.steps)} steps"
+    if cell.in_paper and step < paper.TOTAL_TIMESTEPS:
         steps_text = f"{format_steps(step)} of {format_steps(paper.TOTAL_TIMESTEPS)} steps"
     waiting = [f"{cell.waiting} more not finished"] if cell.waiting else []
     waiting += [] if cell.runs[0].finished else ["not finished"]
-    return ", ".join([seeds_text, steps_text, *waiting, *deviations(cell, swept)])
+    return ", ".join([seeds_text, steps_text, *waiting, *(deviations(cell, swept) if cell.in_paper else [])])
 
 
 def measured(cell: Cell | None, bold: bool = False, swept: bool = False) -> Text:
-    """Mean ± std of a cell, marked where it falls short of the paper."""
+    """Mean ± std of a cell, marked where it falls short of what the paper did in this environment."""
     if cell is None:
         return Text(MISSING)
     mean, std = mean_std(cell.scores)
     text = f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
-    return Text(text if cell.is_complete(swept) else f"{text} †", describe(cell, swept), bold)
+    return Text(f"{text} †" if cell.in_paper and not cell.is_complete(swept) else text, describe(cell, swept), bold)
 
 
 def order(row: Row, scores: paper.Scores, rewards: paper.Rewards) -> Text:
@@ -247,15 +269,14 @@ def _sensitivity_section(sweeps: list[Sweep]) -> Section | None:
 
 
 def _other_environments(results: Results) -> Section | None:
-    known = {environment.env_id(rewards) for environment in paper.ENVIRONMENTS.values() for rewards in REWARDS}
-    rows = {env: row for env, row in results.rows.items() if env not in known}
+    rows = {env: row for env, row in results.rows.items() if env not in paper.ENV_IDS}
     if not rows:
         return None
     algorithms = _algorithms(rows.values())
     scores = [[Text(env), *(measured(row.cells.get(a.name)) for a in algorithms)] for env, row in rows.items()]
     header = ["Environment", *(f"{algorithm.label}, measured" for algorithm in algorithms)]
     tables = [Table("Mean ± std", header, scores), _robust_table("Interquartile mean and comparison", rows)]
-    notes = ["The paper did not run these. † marks fewer seeds, fewer steps or other settings than its protocol."]
+    notes = ["The paper did not run these."]
     notes += hyperparameter_notes(rows.values())
     return Section("other-environments", "Other environments", notes, tables, list(rows))
 

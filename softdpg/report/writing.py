@@ -8,7 +8,7 @@ from softdpg.errors import UserError
 from softdpg.report.document import to_markdown
 from softdpg.report.figures import write_figures
 from softdpg.report.page import render
-from softdpg.report.tables import HOW_TO_READ, coverage, sections
+from softdpg.report.tables import coverage, how_to_read, sections
 from softdpg.results import reading as results
 from softdpg.results.cells import arrange
 
@@ -33,7 +33,7 @@ def write_report(path: Path, out: Path | None = None) -> Report:
     summary = coverage(arranged)
     texts = {
         "report.html": render(arranged, parts, warnings),
-        "tables.md": to_markdown("Results", [summary, *HOW_TO_READ], parts),
+        "tables.md": to_markdown("Results", [summary, *how_to_read(arranged)], parts),
         "results.csv": results.write_csv(runs),
     }
     if out is None:

@@ -57,6 +57,23 @@ class Cell:
         last = self.steps > self.step - max(1, round(paper.FINAL_FRACTION * self.step))
         return self.curves[:, last].mean(axis=1)
 
+    @property
+    def in_paper(self) -> bool:
+        """Whether the paper ran this environment, so that its protocol is what the cell is held against."""
+        return self.env in paper.ENV_IDS
+
+    @cached_property
+    def band(self) -> tuple[Array, Array]:
+        """Lower and upper edge of the seeds' spread, each of shape (evaluations,).
+
+        One sample standard deviation around the mean; of two seeds the two themselves, since the standard deviation of
+        two numbers reaches beyond both.
+        """
+        if len(self.runs) == 2:
+            return self.curves.min(axis=0), self.curves.max(axis=0)
+        mean, std = self.curves.mean(axis=0), self.curves.std(axis=0, ddof=1)
+        return mean - std, mean + std
+
     def is_complete(self, swept: bool = False) -> bool:
         """Whether the cell has the paper's seeds, steps and settings (for ``swept``, see :func:`deviations`)."""
         enough = len(self.runs) >= paper.SEEDS and self.step >= paper.TOTAL_TIMESTEPS

@@ -53,15 +53,15 @@ def test_panels_show_mean_and_band(everything):
         assert line.get_label() == ALGORITHMS[name].label
         np.testing.assert_array_equal(line.get_xdata(), [5_000, 10_000, 15_000])
         start = cell.curves[0, 0]
-        # Seeds (s, s + 1, s + 2) and (s, s + 3, s + 4): means s, s + 2, s + 3; sample std 0, sqrt(2), sqrt(2).
+        # Seeds (s, s + 1, s + 2) and (s, s + 3, s + 4): means s, s + 2, s + 3; the band is from the one to the other.
         np.testing.assert_allclose(line.get_ydata(), [start, start + 2, start + 3])
         band = axes.collections[list(row.cells).index(name)].get_paths()[0].vertices[:, 1]
-        assert band.min() == pytest.approx(start - np.sqrt(2) + 2 if start - np.sqrt(2) + 2 < start else start)
-        assert band.max() == pytest.approx(start + 3 + np.sqrt(2))
+        assert band.min() == pytest.approx(start)
+        assert band.max() == pytest.approx(start + 4)
     dashes = {line.get_label(): line._dash_pattern for line in axes.lines}
     assert dashes["DDPG"] != dashes["Soft DDPG"]
     texts = [text.get_text() for text in figure.texts]
-    assert texts == ["mean and one standard deviation over 2 seeds"]
+    assert texts == ["mean and range of 2 seeds"]
 
 
 def test_sensitivity_has_one_panel_for_each_parameter(everything):

@@ -1,10 +1,11 @@
 """Tables: every number by hand, every shortfall marked, the order judged only as far as the seeds allow."""
 
+import numpy as np
 import pytest
 from runs_on_disk import write_runs
 
 from softdpg.report.document import Section, Table, Text, to_markdown
-from softdpg.report.tables import coverage, format_steps, sections
+from softdpg.report.tables import coverage, format_steps, how_to_read, sections
 from softdpg.results import reading as results
 from softdpg.results.cells import arrange
 
@@ -150,10 +151,10 @@ def test_other_environments_and_settings_have_their_place(tmp_path):
     _, found = tables(tmp_path, "other-environments")
     assert found["Mean ± std"].rows[0][:2] == [
         Text("Reacher-v5"),
-        Text("2.00 ± 1.41 †", "2 of 5 seeds, 30k of 1M steps"),
+        Text("2.00 ± 1.41", "2 seeds, 30k steps"),
     ]
     _, found = tables(tmp_path, "other-settings")
-    assert [cell.main for cell in found["Runs apart"].rows[0]] == ["Reacher-v5", "DDPG", "gamma 0.9", "9.00 †"]
+    assert [cell.main for cell in found["Runs apart"].rows[0]] == ["Reacher-v5", "DDPG", "gamma 0.9", "9.00"]
     _, found = tables(tmp_path, "settings")
     assert [Text("gamma"), Text("0.9 (1 run), 0.99 (2 runs)"), Text("0.99")] in found["Hyperparameters"].rows
     assert [Text("commit"), Text("0123abc")] in found["Software and machines"].rows
@@ -177,3 +178,24 @@ def test_markdown():
         "# Results\n\n- first\n\n## Title\n\nA note.\n\n### T\n\n"
         "| a | b |\n| --- | --- |\n| x\\|y | **&lt;1>**<br>two |\n"
     )
+
+
+def test_nothing_of_the_paper_where_it_has_no_part(tmp_path):
+    write_runs(tmp_path, "Reacher-v5", "ddpg", flat([1.0, 3.0], 6))
+    arranged = arrange(results.read(tmp_path)[0])
+    assert coverage(arranged) == "2 runs on 1 environment that the paper did not run."
+    text = to_markdown("Results", [coverage(arranged), *how_to_read(arranged)], sections(arranged))
+    assert "†" not in text
+    assert "no runs" not in text
+    assert "reported" not in text.lower()
+
+
+def test_band_of_two_seeds_is_the_two_and_of_three_a_standard_deviation(tmp_path):
+    def band(*scores):
+        path = tmp_path / str(len(scores))
+        write_runs(path, "Reacher-v5", "ddpg", flat(scores, 6))
+        low, high = arrange(results.read(path)[0]).rows["Reacher-v5"].cells["ddpg"].band
+        return low[0], high[0]
+
+    assert band(1.0, 3.0) == (1.0, 3.0)
+    assert band(1.0, 2.0, 6.0) == pytest.approx((3 - np.sqrt(7), 3 + np.sqrt(7)))
