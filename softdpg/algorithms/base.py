@@ -10,15 +10,15 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.noise import ActionNoise, NormalActionNoise
+from stable_baselines3.common.noise import ActionNoise, NormalActionNoise, VectorizedActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, ReplayBufferSamples, Schedule
 from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
-from softdpg.algorithms.arguments import check_rate, check_share, check_train_freq, check_whole
+from softdpg.algorithms.arguments import check_rate, check_scale, check_share, check_train_freq, check_whole
 from softdpg.algorithms.buffers import RecordReplayBuffer
-from softdpg.algorithms.noise import SmoothingNoise
+from softdpg.algorithms.noise import ColoredNoise, SmoothingNoise, noises
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.sigma import Sigma, make_sigma_state
 from softdpg.algorithms.spaces import all_finite, check_spaces, float32_space
@@ -48,6 +48,7 @@ class DPGAlgorithm(OffPolicyAlgorithm):
     key: jax.Array
     policy_delay: int = 1  # a subclass that has these sets them before it calls the constructor here
     sigma: Sigma = 0.0
+    noise_color: float = 0.0
 
     def __init__(
         self,
@@ -132,20 +133,22 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         check_whole("gradient_steps", self.gradient_steps, -1)
         check_whole("n_steps", self.n_steps, 1)
         check_whole("policy_delay", self.policy_delay, 1)
+        check_scale("noise_color", self.noise_color)
 
-    @staticmethod
-    def _as_action_noise(action_noise: Exploration, env: GymEnv | None) -> ActionNoise | None:
+    def _as_action_noise(self, action_noise: Exploration, env: GymEnv | None) -> ActionNoise | None:
         if action_noise is None or isinstance(action_noise, ActionNoise):
             return action_noise
         shape = () if env is None else env.action_space.shape or ()
         if isinstance(action_noise, str) and action_noise == "sigma":
-            return SmoothingNoise(int(np.prod(shape)))
+            return SmoothingNoise(shape)
         if isinstance(action_noise, str) or not 0 <= action_noise < np.inf:
             raise ValueError(
                 f'action_noise must be a standard deviation >= 0, "sigma", an ActionNoise or None: {action_noise}'
             )
         if env is None or action_noise == 0:
             return None
+        if self.noise_color:
+            return ColoredNoise(shape, action_noise, self.noise_color)
         return NormalActionNoise(np.zeros(shape), np.full(shape, action_noise))
 
     def _setup_model(self) -> None:
@@ -154,6 +157,8 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         if self.replay_buffer is None:
             self._setup_replay_buffer()
         self._convert_train_freq()
+        if self.action_noise is not None and self.n_envs > 1:
+            self.action_noise = VectorizedActionNoise(self.action_noise, self.n_envs)
         # After load the policy is there already.
         if getattr(self, "policy", None) is None:
             policy_kwargs = {**self._policy_defaults, **self.policy_kwargs}
@@ -168,15 +173,17 @@ class DPGAlgorithm(OffPolicyAlgorithm):
             self.policy.actor_state, self.policy.qf_state = placed
 
     def _setup_replay_buffer(self) -> None:
-        if self.n_steps > 1 and self.replay_buffer_class is not None:
+        if self.replay_buffer_class is None:
+            self.replay_buffer_class = self._default_buffer()
+        elif self.n_steps > 1 and not issubclass(self.replay_buffer_class, RecordReplayBuffer):
             warnings.warn(
                 f"n_steps={self.n_steps} has no effect with replay_buffer_class={self.replay_buffer_class.__name__}: "
                 "give the buffer its own n_steps and gamma through replay_buffer_kwargs if it has them",
                 stacklevel=4,
             )
-        if self.replay_buffer_class is None:
-            self.replay_buffer_class = self._default_buffer()
         kwargs = dict(self.replay_buffer_kwargs)
+        if issubclass(self.replay_buffer_class, RecordReplayBuffer | NStepReplayBuffer):
+            kwargs = {"n_steps": self.n_steps, "gamma": self.gamma, **kwargs}
         if issubclass(self.replay_buffer_class, HerReplayBuffer):
             assert self.env is not None, "HerReplayBuffer needs an environment"
             kwargs["env"] = self.env
@@ -197,11 +204,9 @@ class DPGAlgorithm(OffPolicyAlgorithm):
             if self.n_steps > 1:
                 raise ValueError("n_steps > 1 is not supported for Dict observations")
             return DictReplayBuffer
-        if self.n_steps > 1:
-            self.replay_buffer_kwargs.update(n_steps=self.n_steps, gamma=self.gamma)
-            return NStepReplayBuffer
-        floats = isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
-        return RecordReplayBuffer if floats and not self.optimize_memory_usage else ReplayBuffer
+        if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating) and not self.optimize_memory_usage:
+            return RecordReplayBuffer
+        return ReplayBuffer if self.n_steps == 1 else NStepReplayBuffer
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Seed JAX, NumPy, Python and the action space; see SB3."""
@@ -264,8 +269,9 @@ class DPGAlgorithm(OffPolicyAlgorithm):
                 f"the policy diverged: its action at step {self.num_timesteps} is NaN, after {self._n_updates} updates"
             )
         if action_noise is not None:
-            if isinstance(action_noise, SmoothingNoise):
-                action_noise.sigma = np.broadcast_to(self.current_sigma(), self.action_space.shape).ravel()
+            for noise in noises(action_noise):
+                if isinstance(noise, SmoothingNoise):
+                    noise.sigma = np.broadcast_to(self.current_sigma(), self.action_space.shape)
             scaled = np.clip(scaled + action_noise(), -1, 1)
         return self.policy.unscale_action(scaled), scaled
 
@@ -301,8 +307,7 @@ class DPGAlgorithm(OffPolicyAlgorithm):
     def _sample_batch(self, batch_size: int) -> Batch:
         assert self.replay_buffer is not None
         if isinstance(self.replay_buffer, RecordReplayBuffer):
-            arrays = self.replay_buffer.sample_arrays(batch_size, env=self._vec_normalize_env)
-            return Batch(*(*arrays, np.full(batch_size, self.gamma, np.float32)))
+            return Batch(*self.replay_buffer.sample_arrays(batch_size, env=self._vec_normalize_env))
         return self._as_batch(self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
 
     def _as_batch(self, samples: ReplayBufferSamples) -> Batch:
@@ -347,7 +352,11 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
+        # SB3 begins the noise anew with every call; where training goes on, so does the noise.
+        noise = self.action_noise
+        self.action_noise = noise if reset_num_timesteps else None
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        self.action_noise = noise
         assert self._last_obs is not None
         if not all_finite(self._last_obs):
             raise ValueError(f"the observation after reset, at step {self.num_timesteps}, is NaN or infinite")

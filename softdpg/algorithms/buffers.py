@@ -31,10 +31,14 @@ class RecordReplayBuffer(ReplayBuffer):
     A record is ``[observation, next observation, action, reward, done, timeout]``; SB3's arrays are views of the
     records. Samples are those of SB3's ``ReplayBuffer``, index for index, under the same state of ``numpy.random``.
     The parameters are SB3's; ``optimize_memory_usage`` is not supported.
+
+    :param n_steps: rewards of so many steps are summed, up to the end of the episode or the newest transition
+    :param gamma: discount of those rewards
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, n_steps: int = 1, gamma: float = 0.99, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.n_steps, self.gamma = n_steps, gamma
         if self.optimize_memory_usage:
             raise ValueError("RecordReplayBuffer does not support optimize_memory_usage=True")
         # SB3's own arrays, which no one has written to and which therefore take no memory, go.
@@ -64,35 +68,63 @@ class RecordReplayBuffer(ReplayBuffer):
     def sample_arrays(self, batch_size: int, env: VecNormalize | None = None) -> tuple[np.ndarray, ...]:
         """The sample that :meth:`sample` gives, without the way through torch.
 
-        :return: observations ``(batch, d)``, actions ``(batch, m)``, next observations ``(batch, d)``, dones and
-            rewards ``(batch,)``
+        :return: observations ``(batch, d)``, actions ``(batch, m)``, next observations ``(batch, d)``; dones, rewards
+            and discounts ``(batch,)``
         """
         return self._gather(np.random.randint(0, self.size(), size=batch_size), env)  # noqa: NPY002
 
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> ReplayBufferSamples:
         """Gather the records that SB3 would keep at ``batch_inds``, ``(batch,)`` indices below ``size()``."""
-        obs, actions, next_obs, dones, rewards = self._gather(batch_inds, env)
+        obs, actions, next_obs, *rest = self._gather(batch_inds, env)
         shape = (len(batch_inds), *self.obs_shape)
-        arrays = (obs.reshape(shape), actions, next_obs.reshape(shape), dones[:, None], rewards[:, None])
-        return ReplayBufferSamples(*(self.to_torch(array, copy=False) for array in arrays))
+        arrays = (obs.reshape(shape), actions, next_obs.reshape(shape), *(array[:, None] for array in rest))
+        samples = ReplayBufferSamples(*(self.to_torch(array, copy=False) for array in arrays))
+        return samples if self.n_steps > 1 else samples._replace(discounts=None)
 
     def _gather(self, batch_inds: np.ndarray, env: VecNormalize | None) -> tuple[np.ndarray, ...]:
-        rows = self._slots(batch_inds)
         # Draws as SB3's, from SB3's generator.
+        envs = np.zeros(len(batch_inds), np.int64)
         if self.n_envs > 1:
-            rows = rows * self.n_envs + np.random.randint(0, high=self.n_envs, size=(len(batch_inds),))  # noqa: NPY002
+            envs = np.random.randint(0, high=self.n_envs, size=len(batch_inds))  # noqa: NPY002
+        rows = self._slots(batch_inds) * self.n_envs + envs
         records = self._records.take(rows, axis=0)
         obs, next_obs, actions, rewards, dones, timeouts = (records[:, columns] for columns in self._columns)
+        discounts = np.full(len(rows), self.gamma, np.float32)
+        if env is not None:
+            rewards = self._normalize_reward(rewards, env)
+        if self.n_steps > 1:
+            rewards, discounts, last = self._returns(batch_inds, envs, env)
+            ends = self._records.take(last, axis=0)
+            next_obs, dones, timeouts = (ends[:, self._columns[i]] for i in (1, 4, 5))
         if env is not None:
             obs, next_obs = (self._normalized(x, env) for x in (obs, next_obs))
-            rewards = self._normalize_reward(rewards, env)
         return (
             np.ascontiguousarray(obs),
             np.ascontiguousarray(actions),
             np.ascontiguousarray(next_obs),
             (dones * (1 - timeouts))[:, 0],
             rewards[:, 0],
+            discounts,
         )
+
+    def _returns(
+        self, batch_inds: np.ndarray, envs: np.ndarray, env: VecNormalize | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Discounted rewards of up to ``n_steps`` steps ``(batch, 1)``, discount after them, and the last one's row."""
+        newest = (self.pos - 1) % self.buffer_size
+        following = (batch_inds[:, None] + np.arange(self.n_steps)) % self.buffer_size
+        rows = self._slots(following) * self.n_envs + envs[:, None]
+        rewards, dones = self._records[rows, self._columns[3].start], self._records[rows, self._columns[4].start]
+        if env is not None:
+            rewards = self._normalize_reward(rewards, env)
+        # SB3's dones include time limits; what follows the newest transition in the buffer is the oldest.
+        ends = (dones > 0) | (following == newest)
+        ends[:, -1] = True
+        length = ends.argmax(axis=1)
+        powers = np.float32(self.gamma) ** np.arange(self.n_steps + 1, dtype=np.float32)
+        counted = np.arange(self.n_steps) <= length[:, None]
+        returns = (rewards * counted * powers[:-1]).sum(axis=1, keepdims=True, dtype=np.float32)
+        return returns, powers[length + 1], rows[np.arange(len(rows)), length]
 
     def _normalized(self, obs: np.ndarray, env: VecNormalize) -> np.ndarray:
         """Observations ``(batch, d)`` normalised by the statistics of ``env``, which have the observations' shape."""
@@ -140,6 +172,8 @@ class DiskReplayBuffer(RecordReplayBuffer):
         path: str | os.PathLike[str],
         slack: int = 0,
         run: str = "",
+        n_steps: int = 1,
+        gamma: float = 0.99,
     ) -> None:
         if optimize_memory_usage:
             raise ValueError("DiskReplayBuffer does not support optimize_memory_usage=True")
@@ -155,6 +189,7 @@ class DiskReplayBuffer(RecordReplayBuffer):
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
+        self.n_steps, self.gamma = n_steps, gamma
         self.path = Path(path)
         self.slots = self.buffer_size + slack
         self.run = run

@@ -76,6 +76,8 @@ class SoftTD3(DPGAlgorithm):
     :param minimum: the least of the critics sample by sample (``"samples"``), or of their means (``"means"``)
     :param estimator: of the smoothed gradient, see :class:`~softdpg.SoftDDPG`
     :param antithetic: draw the noise in pairs (w, -w), with N even; None for True with ``"centered"``
+    :param noise_color: exponent of the spectrum of the exploration noise that ``action_noise`` gives the scale of: 0 is
+        white, 1 is pink, whose slow parts carry a body further
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class SoftTD3(DPGAlgorithm):
         minimum: Minimum = "samples",
         estimator: Estimator = "centered",
         antithetic: bool | None = None,
+        noise_color: float = 0.0,
         qf_learning_rate: float | Schedule | None = None,
         action_layer: ActionLayer = "second",
     ) -> None:
@@ -126,6 +129,7 @@ class SoftTD3(DPGAlgorithm):
         self.minimum = minimum
         self.estimator = estimator
         self.antithetic = estimator == "centered" if antithetic is None else antithetic
+        self.noise_color = noise_color
         super().__init__(
             policy,
             env,

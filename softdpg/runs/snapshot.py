@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from softdpg.algorithms.buffers import DiskReplayBuffer
+from softdpg.algorithms.noise import ColoredNoise, noises
 from softdpg.runs.checkpoint import Checkpoint
 from softdpg.runs.environments import SeededEpisodes
 from softdpg.runs.learner import arrays_to_tree, tree_to_arrays
@@ -42,6 +43,7 @@ def capture(model: Any, envs: Sequence[SeededEpisodes]) -> tuple[dict[str, np.nd
         "learning_starts": model.learning_starts,
         "episodes": [env.episode - 1 for env in envs],
         "run": buffer.run,
+        "action_noise": [noise.get_state() for noise in _colored(model)],
         "buffer_count": buffer.count,
         "ep_info_buffer": [{key: float(value) for key, value in info.items()} for info in model.ep_info_buffer],
         "ep_success_buffer": [float(success) for success in model.ep_success_buffer],
@@ -86,6 +88,8 @@ def restore(model: Any, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, 
     else:
         buffer.rewind(count, checksums)
 
+    for noise, noise_state in zip(_colored(model), state.get("action_noise", []), strict=True):
+        noise.set_state([_count(value) for value in noise_state])
     model.policy.actor_state, model.policy.qf_state = networks["actor"], networks["critic"]
     model.policy.sigma_state = networks.get("sigma")
     for name, value in counters.items():
@@ -149,6 +153,11 @@ def _replay(
                 break
             observations[i] = observation
     return observations
+
+
+def _colored(model: Any) -> list[ColoredNoise]:
+    """The noises that have a state of their own."""
+    return [noise for noise in noises(model.action_noise) if isinstance(noise, ColoredNoise)]
 
 
 def _networks(model: Any) -> dict[str, Any]:
