@@ -20,7 +20,7 @@ from softdpg.algorithms.arguments import check_rate, check_scale, check_share, c
 from softdpg.algorithms.buffers import RecordReplayBuffer
 from softdpg.algorithms.noise import ColoredNoise, SmoothingNoise, noises
 from softdpg.algorithms.policies import DDPGPolicy
-from softdpg.algorithms.sigma import Sigma, make_sigma_state
+from softdpg.algorithms.sigma import Sigma, as_sigma, make_sigma_state
 from softdpg.algorithms.spaces import all_finite, check_spaces, float32_space
 from softdpg.algorithms.types import Batch
 from softdpg.algorithms.update import DPG, Learned, Rates, compiled_updates, no_metrics
@@ -47,7 +47,7 @@ class DPGAlgorithm(OffPolicyAlgorithm):
     replay_buffer_class: type[ReplayBuffer] | None
     key: jax.Array
     policy_delay: int = 1  # a subclass that has these sets them before it calls the constructor here
-    sigma: Sigma = 0.0
+    sigma: Sigma = 1.0  # of no effect where there is no noise
     noise_color: float = 0.0
 
     def __init__(
@@ -226,7 +226,8 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         """The scale of the smoothing noise now: a number, or ``(m,)`` if it is learned."""
         if self.policy.sigma_state is not None:
             return np.exp(np.asarray(self.policy.sigma_state.params))
-        return float(self.sigma(self._current_progress_remaining) if callable(self.sigma) else self.sigma)
+        sigma = as_sigma(self.sigma)
+        return float(sigma(self._current_progress_remaining) if callable(sigma) else sigma)
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         return [], []
@@ -282,22 +283,25 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         # A learned sigma is part of what the update changes.
         sigma = 0.0 if self.policy.sigma_state is not None else self.current_sigma()
         rates = Rates(self.lr_schedule(progress), qf_schedule(progress), self.tau, sigma)
-        # Of any other number of updates each would be a call of its own, or something to compile.
-        together = gradient_steps if gradient_steps in (1, self.gradient_steps) else 1
-        together = min(together, _MOST_UPDATES_IN_A_CALL)
-        while gradient_steps > 0:
-            together = min(together, gradient_steps)
+        together = self._updates_in_a_call(gradient_steps)
+        for _ in range(gradient_steps // together):
             batches = self._sample_batches(together, batch_size)
             policy = self.policy
             learned = Learned(policy.actor_state, policy.qf_state, policy.sigma_state, self.key, self._metrics)
+            pattern = range(self._n_updates + 1, self._n_updates + 1 + min(together, self.policy_delay))
+            with_actor = tuple(number % self.policy_delay == 0 for number in pattern)
             actor, critics, sigma_state, key, metrics = compiled_updates()(
-                self.dpg, int(self.policy_delay), learned, batches, rates
+                self.dpg, with_actor, learned, batches, rates
             )
             # At once, and past torch's __setattr__, which looks for modules and parameters in everything it is given.
             policy.__dict__.update(actor_state=actor, qf_state=critics, sigma_state=sigma_state)
             self.__dict__.update(key=key, _metrics=metrics, _n_updates=self._n_updates + together)
-            gradient_steps -= together
         self._warn_of_saturation()
+
+    def _updates_in_a_call(self, gradient_steps: int) -> int:
+        """How many of the updates are one call of the compiled function: all, or one where that would compile often."""
+        regular = gradient_steps == self.gradient_steps and gradient_steps % self.policy_delay == 0
+        return gradient_steps if regular and gradient_steps <= _MOST_UPDATES_IN_A_CALL else 1
 
     def _sample_batches(self, n_batches: int, batch_size: int) -> Batch:
         """``n_batches`` batches in arrays ``(n_batches, batch_size, ...)``."""

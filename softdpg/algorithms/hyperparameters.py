@@ -204,6 +204,9 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             "layer_norm", bool, "Layer normalisation in actor and critic.", argument="policy_kwargs.layer_norm"
         ),
         Hyperparameter("action_layer", Literal["input", "second"], "Where the action enters the critic."),
+        Hyperparameter(
+            "noise_color", float, "Color of the exploration noise: 0 white, 1 pink.", not_negative, search=(0.0, 1.0)
+        ),
         Hyperparameter("policy_delay", int, "Updates of the critic for one of the actor.", at_least(1), search=(1, 2)),
         Hyperparameter(
             "target_policy_noise",

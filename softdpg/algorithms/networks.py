@@ -37,15 +37,38 @@ class LayerNorm(nn.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Hidden units as the last axis: ``(batch, h)`` to ``(batch, h)``."""
-        # Means as products: on a CPU, XLA sums along the last axis one number at a time.
-        mean = jnp.full((self.units, 1), 1 / self.units, x.dtype)
-        x = x - x @ mean
-        return x * jax.lax.rsqrt((x * x) @ mean + _EPSILON) * self.scale + self.bias
+        return _standardized(x) * self.scale + self.bias
 
     def columns(self, x: jax.Array) -> jax.Array:
         """Hidden units as the first axis: ``(h, batch)`` to ``(h, batch)``."""
         x = x - x.mean(axis=0)
         return x * jax.lax.rsqrt((x * x).mean(axis=0) + _EPSILON) * self.scale[:, None] + self.bias[:, None]
+
+
+@jax.custom_vjp
+def _standardized(x: jax.Array) -> jax.Array:
+    """Rows ``(batch, h)`` less their mean and over their standard deviation."""
+    return _standardized_forward(x)[0]
+
+
+def _standardized_forward(x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    x = x - _row_means(x)
+    inverse = jax.lax.rsqrt(_row_means(x * x) + _EPSILON)
+    return x * inverse, (x * inverse, inverse)
+
+
+def _standardized_backward(residuals: tuple[jax.Array, jax.Array], gradient: jax.Array) -> tuple[jax.Array]:
+    y, inverse = residuals
+    return (inverse * (gradient - _row_means(gradient) - y * _row_means(gradient * y)),)
+
+
+def _row_means(x: jax.Array) -> jax.Array:
+    """``(batch, h)`` to ``(batch, 1)``; as a product, since XLA sums along the last axis one number at a time."""
+    return (x @ jnp.full(x.shape[-1], 1 / x.shape[-1], x.dtype))[:, None]
+
+
+# By hand: the derivative that JAX finds takes three times as long.
+_standardized.defvjp(_standardized_forward, _standardized_backward)
 
 
 class Actor(nn.Module):

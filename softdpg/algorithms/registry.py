@@ -254,8 +254,27 @@ for _entry in (
         {"estimator": "centered", "sigma": 0.2, "n_samples": 8, "antithetic": True}
         | _TD3
         | {"net_arch": (256, 256), "action_layer": "second", "layer_norm": True, "policy_delay": 1}
-        | {"smooth_target": True, "actor_gradient": "smoothed", "minimum": "samples"},
+        | {"smooth_target": True, "actor_gradient": "smoothed", "minimum": "samples", "noise_color": 0.0},
         style=Style("#AA3377", "#E58BB8", (), "solid", "*", "star"),
+    ),
+    Algorithm(
+        "ocpg",
+        "oCPG",
+        "softdpg.algorithms.soft_td3:SoftTD3",
+        "ours",
+        "Saglam and Kalogerias (2024): TD3 with a two-point action gradient and an unsmoothed target",
+        _TD3
+        | {
+            "smooth_target": False,
+            "target_policy_noise": 0.0,
+            "actor_gradient": "smoothed",
+            "n_samples": 2,
+            "sigma": 0.1,
+            "antithetic": True,
+            "layer_norm": False,
+            "noise_color": 0.0,
+        },
+        style=Style("#661100", "#C98A7A", (2, 1, 1, 1), "4px,2px,2px,2px", "h", "hexagon"),
     ),
     Algorithm(
         "sbx-sac",

@@ -18,15 +18,19 @@ SIGMA_BOUNDS = (0.05, 0.5)  # of a learned sigma
 _LEARNING_RATE = 3e-4  # of log sigma: from one bound to the other in about 8,000 updates
 
 
-def check_sigma(sigma: Any) -> None:
-    """``ValueError`` unless sigma is a positive number, a schedule or ``"auto"``."""
+def as_sigma(sigma: Any) -> Sigma:
+    """A positive number, a schedule of the progress remaining or ``"auto"``.
+
+    ``ValueError`` for anything else.
+    """
     if callable(sigma) or (isinstance(sigma, str) and sigma == "auto"):
-        return
+        return sigma
     number = isinstance(sigma, int | float | np.number) and not isinstance(sigma, bool)
     if not number or not 0 < sigma < np.inf:
         raise ValueError(
             f'sigma must be a number > 0, not {sigma!r} (or a schedule of the progress remaining, or "auto")'
         )
+    return float(sigma)
 
 
 def make_sigma_state(action_dim: int, start: float = SIGMA_START) -> TrainState:
@@ -40,8 +44,8 @@ def ascend_log_sigma(state: TrainState, gradient: jax.Array | None) -> TrainStat
     if gradient is None:
         raise ValueError('sigma="auto" needs the smoothed actor gradient, whose draws it learns from')
     low, high = np.log(SIGMA_BOUNDS)
-    state = state.apply_gradients(grads=-gradient)
-    return state.replace(params=jnp.clip(state.params, low, high))
+    step, opt_state = state.tx.update(-gradient, state.opt_state, state.params)
+    return state.replace(step=state.step + 1, params=jnp.clip(state.params + step, low, high), opt_state=opt_state)
 
 
 def log_sigma_gradient(w: Array, values: Array) -> jax.Array:

@@ -16,7 +16,7 @@ from softdpg.algorithms.base import Exploration
 from softdpg.algorithms.ddpg import DDPG
 from softdpg.algorithms.networks import ActionLayer
 from softdpg.algorithms.policies import DDPGPolicy
-from softdpg.algorithms.sigma import Sigma, check_sigma, log_sigma_gradient
+from softdpg.algorithms.sigma import Sigma, as_sigma, log_sigma_gradient
 from softdpg.algorithms.smoothing import (
     Scale,
     centered_gradient,
@@ -89,7 +89,8 @@ class SoftDDPG(DDPG):
     only values of the critic, not its derivative. All but the parameters described here are those of :class:`DDPG`.
 
     :param sigma: scale of the smoothing noise, in actions scaled to [-1, 1]: a number; a schedule of the progress
-        remaining (from 1 to 0); or ``"auto"``, learned for each action component. Can be set at any time
+        remaining (from 1 to 0); or ``"auto"``, learned for each action component.
+        Can be set at any time
     :param n_samples: N, smoothing samples for each state of the batch
     :param estimator: ``"centered"`` takes the score of the unclipped draw, which has no bias near the action bounds,
         and subtracts a baseline, which has less variance. ``"paper"`` is Algorithm 1 to the letter
@@ -171,7 +172,7 @@ class SoftDDPG(DDPG):
 
 def check_smoothing(sigma: Any, n_samples: Any, estimator: Any, antithetic: Any) -> None:
     """``ValueError`` that names the first argument of the smoothing which cannot be."""
-    check_sigma(sigma)
+    as_sigma(sigma)
     check_choice("estimator", estimator, get_args(Estimator))
     check_whole("n_samples", n_samples, 1)
     check_flag("antithetic", antithetic)

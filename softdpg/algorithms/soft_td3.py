@@ -170,7 +170,7 @@ class SoftTD3(DPGAlgorithm):
         check_flag("smooth_target", self.smooth_target)
         check_choice("actor_gradient", self.actor_gradient, get_args(ActorGradient))
         check_choice("minimum", self.minimum, get_args(Minimum))
-        if isinstance(self.sigma, str) and self.actor_gradient == "exact":
+        if self.sigma == "auto" and self.actor_gradient == "exact":
             raise ValueError('sigma="auto" needs actor_gradient="smoothed", whose draws it learns from')
 
     def _make_dpg(self) -> SoftTwinDPG:

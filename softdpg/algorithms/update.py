@@ -97,8 +97,8 @@ def no_metrics() -> Metrics:
     return {name: jnp.zeros(()) for name in names}
 
 
-def update(dpg: DPG, policy_delay: int, learned: Learned, batch: Batch, rates: Rates) -> Learned:
-    """Update critics and targets from one batch, and with every ``policy_delay``-th the actor, too."""
+def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Rates) -> Learned:
+    """Update critics and targets from one batch, and the actor if ``with_actor``."""
     actor, critics, sigma_state, key, metrics = learned
     key, target_key, actor_key = jax.random.split(key, 3)
     sigma = rates.sigma if sigma_state is None else jnp.exp(sigma_state.params)
@@ -116,13 +116,12 @@ def update(dpg: DPG, policy_delay: int, learned: Learned, batch: Batch, rates: R
     critics = _descend(critics, gradient, rates.qf_learning_rate)
     metrics = metrics | {"critic_loss": loss, "q_mean": values.mean()}
 
-    # Actor: grad_theta J = mean over s of grad_theta pi(s) g(s), g the gradient with respect to the action
-    def actor_step(
-        actor: TargetedState, sigma_state: TrainState | None, metrics: Metrics
-    ) -> tuple[TargetedState, TrainState | None, Metrics]:
+    if with_actor:
+        # Actor: grad_theta J = mean over s of grad_theta pi(s) g(s), g the gradient with respect to the action
         actions, pullback = jax.vjp(lambda params: actor.apply_fn(params, batch.observations), actor.params)
         ascent = dpg.action_gradient(critics.params, batch.observations, actions, actor_key, sigma)
         (gradient,) = pullback(-ascent.gradient / len(actions))
+        actor = _descend(actor, gradient, rates.learning_rate)
         if sigma_state is not None:
             sigma_state = ascend_log_sigma(sigma_state, ascent.log_sigma_gradient)
         saturated = jnp.mean(jnp.abs(actions) > SATURATED)
@@ -131,15 +130,8 @@ def update(dpg: DPG, policy_delay: int, learned: Learned, batch: Batch, rates: R
             # As products: less work for XLA than the sum over all squares
             "actor_gradient_norm": jnp.sqrt(optax.tree.vdot(gradient, gradient)),
             "saturated_actions": saturated,
-            "saturated_updates": jnp.where(saturated > SATURATED, metrics["saturated_updates"] + policy_delay, 0.0),
+            "saturated_updates": jnp.where(saturated > SATURATED, metrics["saturated_updates"] + 1, 0.0),
         }
-        return _descend(actor, gradient, rates.learning_rate), sigma_state, metrics
-
-    if policy_delay == 1:
-        actor, sigma_state, metrics = actor_step(actor, sigma_state, metrics)
-    else:
-        due = critics.step % policy_delay == 0
-        actor, sigma_state, metrics = jax.lax.cond(due, actor_step, lambda *same: same, actor, sigma_state, metrics)
 
     # Targets: w' <- (1 - tau) w' + tau w
     critics, actor = (
@@ -149,19 +141,27 @@ def update(dpg: DPG, policy_delay: int, learned: Learned, batch: Batch, rates: R
     return Learned(actor, critics, sigma_state, key, metrics)
 
 
-def updates(dpg: DPG, policy_delay: int, learned: Learned, batches: Batch, rates: Rates) -> Learned:
-    """One :func:`update` after another: the arrays of ``batches`` have one more axis in front, over the updates."""
-    if len(batches.rewards) == 1:
-        return update(dpg, policy_delay, learned, jax.tree.map(lambda array: array[0], batches), rates)
+def updates(dpg: DPG, with_actor: tuple[bool, ...], learned: Learned, batches: Batch, rates: Rates) -> Learned:
+    """One :func:`update` after another.
 
-    def step(learned: Learned, batch: Batch) -> tuple[Learned, None]:
-        return update(dpg, policy_delay, learned, batch, rates), None
+    :param with_actor: the pattern of updates with and without the actor, which is repeated
+    :param batches: arrays with one more axis in front, over the updates: so many as the pattern, or a multiple of it
+    """
 
-    return jax.lax.scan(step, learned, batches)[0]
+    def round_of_updates(learned: Learned, batches: Batch) -> tuple[Learned, None]:
+        for i, actor_too in enumerate(with_actor):
+            learned = update(dpg, actor_too, learned, jax.tree.map(lambda array: array[i], batches), rates)  # noqa: B023
+        return learned, None
+
+    rounds = len(batches.rewards) // len(with_actor)
+    if rounds == 1:
+        return round_of_updates(learned, batches)[0]
+    batches = jax.tree.map(lambda array: array.reshape(rounds, len(with_actor), *array.shape[1:]), batches)
+    return jax.lax.scan(round_of_updates, learned, batches)[0]
 
 
 @cache
-def compiled_updates() -> Callable[[DPG, int, Learned, Batch, Rates], Learned]:
+def compiled_updates() -> Callable[[DPG, tuple[bool, ...], Learned, Batch, Rates], Learned]:
     """:func:`updates` as one compiled function.
 
     It does not reuse the memory of its arguments, which would save little: whenever it is interrupted, they are whole.
