@@ -26,6 +26,7 @@ from softdpg.algorithms.types import Batch
 from softdpg.algorithms.update import DPG, Learned, Rates, compiled_updates, no_metrics
 
 _SATURATION_PATIENCE = 5_000  # updates with nearly all actions at a bound before the user is told
+_SATURATION_CHECK = 1_000  # updates between two looks at it
 _MOST_UPDATES_IN_A_CALL = 64
 Exploration = ActionNoise | float | Literal["sigma"] | None
 SelfAlgorithm = TypeVar("SelfAlgorithm", bound="DPGAlgorithm")
@@ -336,9 +337,9 @@ class DPGAlgorithm(OffPolicyAlgorithm):
 
     def _warn_of_saturation(self) -> None:
         # Every so often: the number has to be waited for.
-        if self._told_of_saturation or self._n_updates % 1_000 >= max(self.gradient_steps, 1):
+        if self._told_of_saturation or self._n_updates % _SATURATION_CHECK >= max(self.gradient_steps, 1):
             return
-        if self._metrics["saturated_updates"] >= _SATURATION_PATIENCE:
+        if self._metrics["saturated_updates"] * self.policy_delay >= _SATURATION_PATIENCE:
             self._told_of_saturation = True
             warnings.warn(
                 f"more than 99 % of the actions have been at a bound for {_SATURATION_PATIENCE:,} updates: the policy "
