@@ -260,20 +260,10 @@ for _entry in (
     Algorithm(
         "ocpg",
         "oCPG",
-        "softdpg.algorithms.soft_td3:SoftTD3",
-        "ours",
-        "Saglam and Kalogerias (2024): TD3 with a two-point action gradient and an unsmoothed target",
-        _TD3
-        | {
-            "smooth_target": False,
-            "target_policy_noise": 0.0,
-            "actor_gradient": "smoothed",
-            "n_samples": 2,
-            "sigma": 0.1,
-            "antithetic": True,
-            "layer_norm": False,
-            "noise_color": 0.0,
-        },
+        summary="Saglam and Kalogerias (2024): TD3 with a two-point action gradient and an unsmoothed target",
+        hyperparameters={**_TD3, "noise_color": 0.0},
+        variant_of="soft-td3",
+        preset={"smooth_target": False, "target_policy_noise": 0.0, "actor_gradient": "smoothed", "n_samples": 2},
         style=Style("#661100", "#C98A7A", (2, 1, 1, 1), "4px,2px,2px,2px", "h", "hexagon"),
     ),
     Algorithm(

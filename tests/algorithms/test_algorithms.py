@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3 import HerReplayBuffer
-from stable_baselines3.common.buffers import NStepReplayBuffer
 from stable_baselines3.common.callbacks import (
     CallbackList,
     CheckpointCallback,
@@ -25,6 +24,7 @@ from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.vec_env import VecNormalize
 
 from softdpg import DDPG, SoftDDPG
+from softdpg.algorithms.buffers import RecordReplayBuffer
 
 SMALL = dict(learning_starts=20, batch_size=16, buffer_size=2_000, seed=0, policy_kwargs=dict(net_arch=[16, 16]))
 
@@ -272,7 +272,7 @@ def test_vec_normalize(make):
 def test_n_step_returns(make):
     model = make(n_steps=3)
     model.learn(60)
-    assert isinstance(model.replay_buffer, NStepReplayBuffer)
+    assert isinstance(model.replay_buffer, RecordReplayBuffer)
     batch = model._as_batch(model.replay_buffer.sample(64))
     assert set(np.round(np.unique(batch.discounts), 6)) <= {np.round(np.float32(0.99**k), 6) for k in (1, 2, 3)}
     assert batch.discounts.min() < 0.98

@@ -22,7 +22,9 @@ def test_the_class_takes_what_the_entry_has(name):
         assert HYPERPARAMETERS[hyperparameter].argument.split(".")[0] in parameters, hyperparameter
 
 
-@pytest.mark.parametrize("name", [name for name, entry in ALGORITHMS.items() if entry.origin != "peer"])
+@pytest.mark.parametrize(
+    "name", [name for name, entry in ALGORITHMS.items() if entry.origin != "peer" and not entry.variant_of]
+)
 def test_defaults_are_those_of_the_class(name):
     """Whoever trains by the command gets what the class gives, but for what makes the entry: the paper's estimator."""
     entry = ALGORITHMS[name]
@@ -147,7 +149,9 @@ def test_names_of_algorithms_stand_in_the_registry_alone():
     assert {path: names for path, names in found.items() if names} == {}
 
 
-@pytest.mark.parametrize("name", [name for name, entry in ALGORITHMS.items() if entry.origin != "peer"])
+@pytest.mark.parametrize(
+    "name", [name for name, entry in ALGORITHMS.items() if entry.origin != "peer" and not entry.variant_of]
+)
 def test_networks_are_those_of_the_class(name):
     import gymnasium as gym
     import jax
