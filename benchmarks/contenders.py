@@ -7,9 +7,9 @@ import gymnasium as gym
 import jax
 import numpy as np
 
-from benchmarks.throughput import SAMPLES
+from benchmarks.throughput import SAMPLES, SOFT_TD3, TD3_256
 from examples import soft_ddpg_plain as plain
-from softdpg import DDPG, SoftDDPG
+from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 from softdpg.algorithms.compilation import compiler_options
 
 BATCH, LAYERS = 256, [400, 300]
@@ -87,7 +87,32 @@ def agents(samples: tuple[int, ...] = SAMPLES) -> dict[str, Callable[[str], Any]
     result["Algorithm 1 plain N=50"] = lambda env: PlainSoftDDPG("MlpPolicy", env, n_samples=50, **COMMON)
     result["SBX DDPG"] = sbx_ddpg
     result["SB3 DDPG"] = sb3_ddpg
-    return result
+    return result | family()
+
+
+def family() -> dict[str, Callable[[str], Any]]:
+    """TD3 and Soft TD3 beside SBX's TD3 and SAC, with the layers that SBX's have by default."""
+    common = COMMON | {"learning_rate": 1e-3}
+
+    def soft(**policy_kwargs: Any) -> Callable[[str], Any]:
+        kwargs = {"net_arch": [256, 256], **policy_kwargs}
+        settings = dict(
+            n_samples=8, policy_delay=1, n_steps=1, train_freq=1, gradient_steps=1, actor_gradient="smoothed"
+        )
+        return lambda env: SoftTD3("MlpPolicy", env, policy_kwargs=kwargs, **{**common, **settings})
+
+    def sbx(name: str) -> Callable[[str], Any]:
+        import sbx
+
+        return lambda env: getattr(sbx, name)("MlpPolicy", env, **COMMON)
+
+    return {
+        TD3_256: lambda env: TD3("MlpPolicy", env, policy_kwargs={"net_arch": [256, 256]}, **common),
+        SOFT_TD3: soft(),
+        f"{SOFT_TD3} no layer norm": soft(layer_norm=False),
+        "SBX SAC": sbx("SAC"),
+        "SBX TD3": sbx("TD3"),
+    }
 
 
 def noise(env: str) -> Any:

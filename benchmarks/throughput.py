@@ -26,6 +26,7 @@ SAMPLES = (1, 10, 50, 200)
 ENVS = ("Pendulum-v1", "HalfCheetah-v5", "Ant-v5", "Humanoid-v5")
 # (numerator, denominator, {environment: least ratio}), all on one thread
 C50, P50, PLAIN = "SoftDDPG centered N=50", "SoftDDPG paper N=50", "Algorithm 1 plain N=50"
+SOFT_TD3, TD3_256 = "SoftTD3 256x256 N=8", "TD3 256x256"
 SHARE = {"Pendulum-v1": 0.85, "HalfCheetah-v5": 0.7, "Ant-v5": 0.65, "Humanoid-v5": 0.65}
 BARS: list[tuple[str, str, dict[str, float]]] = [
     (C50, "DDPG", SHARE),
@@ -36,6 +37,9 @@ BARS: list[tuple[str, str, dict[str, float]]] = [
     ("DDPG", "SB3 DDPG", dict.fromkeys(ENVS, 2.0)),
     ("DDPG", LIMIT, dict.fromkeys(ENVS, 0.7)),
     ("SoftDDPG paper N=200", "SoftDDPG paper N=1", {"Pendulum-v1": 0.5}),
+    (SOFT_TD3, "SBX SAC", {"HalfCheetah-v5": 1.0}),
+    (SOFT_TD3, TD3_256, {"HalfCheetah-v5": 0.75}),
+    (SOFT_TD3, f"{SOFT_TD3} no layer norm", {"HalfCheetah-v5": 0.85}),
 ]
 
 
@@ -51,6 +55,8 @@ class Options:
     """Turns of each contender; 0 for 9, or 3 with --quick."""
     seconds: float = 0.0
     """Length of a turn; 0 for 1.0, or 0.35 with --quick."""
+    contenders: tuple[str, ...] = ()
+    """Only those whose name contains one of these; all unless given."""
     threads: tuple[Literal["one", "all"], ...] = ("one", "all")
     """Measure with one thread, with all, or both; --quick is with one."""
     out: Path = ROOT / "benchmarks" / "results"
@@ -74,7 +80,7 @@ def main(options: Options) -> None:
         workers = {}
         for env in options.envs:
             samples = SAMPLES if not options.quick else (1, 50, 200) if env == ENVS[0] else (50,)
-            workers[env] = start("throughput", env, threads, samples=samples, **work)
+            workers[env] = start("throughput", env, threads, samples=samples, only=options.contenders, **work)
         for worker in workers.values():
             wait_until_ready(worker)
         for env, worker in workers.items():
@@ -82,9 +88,10 @@ def main(options: Options) -> None:
             results.setdefault(threads, {})[env] = result(worker)
             print_throughput(env, threads, results[threads][env], BARS if threads == "one" else [])
             write_json(results, options.out)  # at once: it is long until the end
-    contenders = ("DDPG", "SB3 DDPG") if options.quick else ("DDPG", C50, "SBX DDPG", "SB3 DDPG")
-    results["memory"] = {name: result(start("memory", "Humanoid-v5", "one", name=name)) for name in contenders}
-    print_memory(results["memory"])
+    if not options.contenders:
+        contenders = ("DDPG", "SB3 DDPG") if options.quick else ("DDPG", C50, "SBX DDPG", "SB3 DDPG")
+        results["memory"] = {name: result(start("memory", "Humanoid-v5", "one", name=name)) for name in contenders}
+        print_memory(results["memory"])
     write_json(results, options.out)
     write_plot(results[settings[0]], options.out / "throughput.png")
     print(f"wrote {options.out}/throughput.json and throughput.png after {time.time() - started:.0f} s")

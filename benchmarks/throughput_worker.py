@@ -16,10 +16,14 @@ from benchmarks import contenders
 from benchmarks.throughput import LIMIT
 
 
-def measure_throughput(env: str, threads: str, samples: list[int], rounds: int, seconds: float) -> dict[str, Any]:
+def measure_throughput(
+    env: str, threads: str, samples: list[int], only: list[str], rounds: int, seconds: float
+) -> dict[str, Any]:
     """Steps per second of each contender in each round: ``{"rates": {name: [rounds]}, "sizes": [d, m]}``."""
     stretches: dict[str, Callable[[int], None]] = {}
     for name, make in contenders.agents(tuple(samples)).items():
+        if only and not any(part in name for part in only):
+            continue
         model = make(env)
         model.learn(contenders.BATCH + 3)  # fill the buffer for a batch, compile
         stretches[name] = partial(stretch, model)
