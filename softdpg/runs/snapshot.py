@@ -78,6 +78,10 @@ def restore(model: Any, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, 
     generators = _generators(model, arrays.pop("random/jax"), arrays.pop("random/numpy"), state["random"])
     ep_infos = [{str(key): float(value) for key, value in info.items()} for info in state["ep_info_buffer"]]
     ep_successes = [float(success) for success in state["ep_success_buffer"]]
+    colored, stored = _colored(model), state.get("action_noise", [])
+    noise_states = [[_count(seed), _count(step)] for seed, step in stored]
+    if len(noise_states) != len(colored):
+        raise ValueError(f"the checkpoint has the state of {len(noise_states)} coloured noises, the run {len(colored)}")
     episodes, actions, last_observation = _episodes(envs, arrays, state)
     checksums = arrays.pop("buffer/checksums", None)  # 0.1.0 had none
     networks = arrays_to_tree(_networks(model), arrays)
@@ -88,8 +92,8 @@ def restore(model: Any, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, 
     else:
         buffer.rewind(count, checksums)
 
-    for noise, noise_state in zip(_colored(model), state.get("action_noise", []), strict=True):
-        noise.set_state([_count(value) for value in noise_state])
+    for noise, noise_state in zip(colored, noise_states, strict=True):
+        noise.set_state(noise_state)
     model.policy.actor_state, model.policy.qf_state = networks["actor"], networks["critic"]
     model.policy.sigma_state = networks.get("sigma")
     for name, value in counters.items():

@@ -108,3 +108,21 @@ def test_killed_in_the_middle_of_episodes(tmp_path, env, n_envs):
     assert "going on from the checkpoint at step" in log
     assert "not bit for bit" not in log
     assert_same_results(tmp_path / "whole", tmp_path / "killed")
+
+
+@pytest.mark.parametrize(
+    ("algo", "settings"),
+    [
+        ("td3", {"n_steps": 3}),
+        ("soft-td3", {"sigma": "auto", "n_samples": 4, "actor_gradient": "smoothed", "noise_color": 1.0, "n_steps": 3})
+    ],
+)  # fmt: skip
+def test_the_family_resumes_exactly(tmp_path, algo, settings):
+    """Ensembles and delayed actors; a learned sigma, coloured noise and returns of several steps."""
+    config = tiny_config(algo=algo, steps=1200, n_envs=2, train_freq=2, gradient_steps=4, **settings)
+    run_whole(config, tmp_path / "whole", short_evaluations)
+    _, code = kill_after_next_checkpoint(config, tmp_path / "killed", 0.1, before=short_evaluations)
+    assert code in (0, -signal.SIGKILL)
+    run_whole(config, tmp_path / "killed", short_evaluations)
+    assert "going on from the checkpoint at step" in (tmp_path / "killed.log").read_text()
+    assert_same_results(tmp_path / "whole", tmp_path / "killed")
