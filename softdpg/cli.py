@@ -130,6 +130,53 @@ def tune(
     sys.exit(run(settings | {"steps": budget, "seed": seed}, out, trials=trials, params=params, workers=workers))
 
 
+def race(
+    envs: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(name="env", metavar="[ENV ...]")]] = (),
+    algos: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ALGO [ALGO ...]")] = paper.CONTENDERS,
+    seeds: int = paper.RACE_SEEDS,
+    first_seed: int = 0,
+    budget: int = paper.RACE_BUDGET,
+    goal: Annotated[float | None, tyro.conf.arg(metavar="SCORE")] = None,
+    hold: int = 0,
+    out: Path = Path("runs/race"),
+    engine: Literal["local", "ray"] = "local",
+    address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+) -> None:
+    """How many steps and CPU seconds until the paper's score? The same command again goes on with what is left.
+
+    Args:
+        envs: Columns of the paper's tables: Ant for both rewards, AntDiscrete or Ant-v5 for one. All 22 unless given.
+        algos: Contenders, by the names of softdpg train.
+        seeds: Runs of each contender on each column.
+        first_seed: The first of the seeds.
+        budget: Environment steps after which a run ends that has not crossed the line.
+        goal: Finishing line instead of the paper's better score; with it any Gymnasium id is a column.
+        hold: Steps that a run goes on after it has crossed, to see whether it falls back.
+        out: Directory of the run directories, tables and pictures.
+        engine: Processes on this machine, or tasks on a Ray cluster.
+        address: Head of a Ray cluster, host:port or auto. Without it a local one is started.
+        workers: Processes at a time on this machine. All cores unless given.
+    """
+    require_extra("report", "softdpg race")
+    from softdpg.studies.race import race
+
+    code = race(
+        envs,
+        out,
+        algos=algos,
+        seeds=seeds,
+        first_seed=first_seed,
+        budget=budget,
+        goal=goal,
+        hold=hold,
+        engine=engine,
+        address=address,
+        workers=workers,
+    )
+    sys.exit(code)
+
+
 def evaluate(
     run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]],
     episodes: int = 100,
@@ -308,6 +355,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "envs": envs,
     "train": train,
     "reproduce": reproduce,
+    "race": race,
     "tune": tune,
     "eval": evaluate,
     "watch": watch,

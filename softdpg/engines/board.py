@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from softdpg.engines import Ended, Job
+from softdpg.errors import UserError
 from softdpg.runs.display import Pace
 
 LINE_EVERY = 60.0  # seconds between two lines where there is no terminal
@@ -20,7 +21,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 class Board:
     """One row for an environment and an algorithm, one mark for each of its seeds.
 
-    A mark is a bar that grows with the run, a tick when it is finished, a cross when it has failed.
+    A mark is a bar that grows with the run, a tick when it is finished, a circle when it is and did not reach its goal,
+    a cross when it has failed.
     """
 
     def __init__(self, jobs: Sequence[Job], console: Console) -> None:
@@ -69,7 +71,8 @@ class Board:
         return "failed" if job in self._failed else str(self._status[job].get("state", "waiting"))
 
     def _step(self, job: Job) -> int:
-        return int(self._status[job].get("step", 0))
+        """Steps done of those that the job may take; a run that reached its goal has none left."""
+        return job.config.steps if self._state(job) == "finished" else int(self._status[job].get("step", 0))
 
     def _summary(self, done: int) -> str:
         states = [self._state(job) for job in self.jobs]
@@ -98,11 +101,12 @@ class Board:
         table = Table(box=None, padding=(0, 1), header_style="bold")
         for header in ("environment", "algorithm", "seeds"):
             table.add_column(header, no_wrap=True)
-        for header in ("steps", "steps/s", "last evaluation"):
+        race = any(job.config.goal is not None for job in self.jobs)
+        for header in ("steps", "steps/s", "last evaluation", *(("line", "CPU s") if race else ())):
             table.add_column(header, justify="right", no_wrap=True)
         for row, jobs in rows.items():
             if row in shown:
-                table.add_row(*row, *self._cells(jobs))
+                table.add_row(*row, *self._cells(jobs), *(self._race_cells(jobs) if race else ()))
         if len(shown) < len(rows):
             table.add_row(f"and {len(rows) - len(shown)} more rows", style="dim")
         return table
@@ -116,16 +120,41 @@ class Board:
         steps = sum(self._step(job) for job in jobs) / sum(job.config.steps for job in jobs)
         return marks, f"{steps:.0%}", f"{sum(speeds):,.0f}" if speeds else "", f"{mean(scores):,.1f}" if scores else ""
 
+    def _race_cells(self, jobs: list[Job]) -> tuple[str, str]:
+        """The line, and the mean over seeds of the CPU seconds of training until it, or so far."""
+        goal = jobs[0].config.goal
+        if goal is None:
+            return "", ""
+        seconds = [_training_seconds(job) for job in jobs if self._step(job)]
+        return f"{goal:,.1f}", f"{mean(seconds):,.0f}" if seconds else ""
+
     def _mark(self, job: Job) -> tuple[str, str]:
         state = self._state(job)
         if state == "finished":
-            return "✔", "green"
+            missed = job.config.goal is not None and _crossing(job) is None
+            return ("○", "yellow") if missed else ("✔", "green")
         if state == "failed":
             return "✘", "bold red"
         if not self._step(job):
             return "·", "dim"
         height = min(self._step(job) * len(_BARS) // job.config.steps, len(_BARS) - 1)
         return _BARS[height], "cyan" if state == "running" else "yellow"
+
+
+def _crossing(job: Job) -> int | None:
+    """The step at which a run crossed its goal, as far as its files tell."""
+    try:
+        return None if job.config.goal is None else job.directory.crossing(job.config.goal)
+    except (UserError, OSError):
+        return None
+
+
+def _training_seconds(job: Job) -> float:
+    """CPU seconds of training until the goal, or so far."""
+    try:
+        return job.directory.training_seconds(_crossing(job))
+    except (UserError, OSError):
+        return 0.0
 
 
 _RANK = {"running": 3, "failed": 2, "interrupted": 1}

@@ -1,4 +1,4 @@
-"""The runs of a reproduction as jobs: their settings, and directories named by what a run is.
+"""The runs of a reproduction or a race as jobs: their settings, and directories named by what a run is.
 
 Targets do not appear in a path, so a run that two targets ask for is done once.
 """
@@ -73,7 +73,7 @@ def claim(out: Path, jobs: list[Job]) -> None:
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is not a directory")
     if out.is_dir() and not (out / MARKER).exists() and any(out.iterdir()):
-        raise UserError(f"--out {out} is not empty and not a directory of softdpg reproduce")
+        raise UserError(f"--out {out} is not empty and not a directory of softdpg reproduce or race")
     for job in jobs:
         if job.directory.config.exists():
             differences = job.config.differences(RunConfig.from_json(job.directory.read_config()).resolved())
@@ -81,6 +81,6 @@ def claim(out: Path, jobs: list[Job]) -> None:
                 raise UserError(f"{job.path} holds a run with other settings: " + "; ".join(differences))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / MARKER).write_text("Directories of runs, made by softdpg reproduce.\n")
+        (out / MARKER).write_text("Directories of runs, made by softdpg reproduce or race.\n")
     except OSError as error:
         raise UserError(f"cannot write to --out {out}: {error.strerror}") from None

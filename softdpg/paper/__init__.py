@@ -5,6 +5,7 @@ on additional environments (Table 2, Figure 4).
 """
 
 from softdpg.paper.environments import ENV_IDS, ENVIRONMENTS, FIGURE_ROWS, Environment, Rewards, expand_env
+from softdpg.paper.lines import CONTENDERS, FINISHING_LINES, RACE_BUDGET, RACE_SEEDS
 from softdpg.paper.protocol import (
     BASELINE,
     EVALUATION_EPISODES,
@@ -24,17 +25,21 @@ from softdpg.paper.targets import SWEEPS, SWEPT, TARGETS, Sweep, Target
 
 __all__ = [
     "BASELINE",
+    "CONTENDERS",
     "ENVIRONMENTS",
     "ENV_IDS",
     "EVALUATION_EPISODES",
     "EVALUATION_EVERY",
     "FIGURE_ROWS",
     "FINAL_FRACTION",
+    "FINISHING_LINES",
     "HYPERPARAMETERS",
     "METHOD",
     "N_SAMPLES",
     "PAPER_ALGORITHMS",
     "PAPER_SCORES",
+    "RACE_BUDGET",
+    "RACE_SEEDS",
     "SEEDS",
     "SIGMA",
     "STUDY_ALGORITHMS",

@@ -49,6 +49,16 @@ def to_markdown(title: str, introduction: Iterable[str], sections: Iterable[Sect
     return text
 
 
+def to_text(table: Table) -> str:
+    """A table for the terminal: columns in line, the second line of a cell in brackets."""
+    rows = [
+        table.header,
+        *([f"{cell.main} ({cell.detail})" if cell.detail else cell.main for cell in row] for row in table.rows),
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
 def _markdown(cell: Text) -> str:
     main, detail = (text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ") for text in cell[:2])
     return (f"**{main}**" if cell.bold else main) + (f"<br>{detail}" if detail else "")

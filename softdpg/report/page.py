@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -10,38 +11,43 @@ from typing import Any
 from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.document import Section, Table, Text
 from softdpg.report.plots import curve_plot, sweep_plots
+from softdpg.report.race_plots import race_plots
+from softdpg.report.race_tables import HOW_TO_READ as RACE_HOW_TO_READ
 from softdpg.report.style import style
 from softdpg.report.tables import coverage, format_steps, how_to_read
 from softdpg.results.cells import Results
+from softdpg.results.race import Race, RaceRun
+from softdpg.results.records import Run
 
 
-def render(results: Results, sections: list[Section], warnings: list[str]) -> str:
-    """The page as text; ``warnings`` name what was left out on reading."""
+def render(results: Results, sections: list[Section], warnings: list[str], race: Race) -> str:
+    """The page as text; ``warnings`` name what was left out on reading, ``race`` may be without runs."""
     from plotly.offline import get_plotlyjs
 
     sections = sections + _warnings(warnings)
     toc = [("reading", "How to read this"), *((section.key, section.title) for section in sections)]
     return Template(files("softdpg.report").joinpath("report.html").read_text(encoding="utf-8")).substitute(
-        tiles="".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in _tiles(results)),
-        coverage=escape(coverage(results)),
-        reading="".join(f"<li>{_inline(line)}</li>" for line in how_to_read(results)),
+        tiles="".join(
+            f"<div><b>{value}</b><span>{label}</span></div>" for value, label in _tiles([*results.runs, *race.runs])
+        ),
+        coverage=escape(coverage(results)) if results.runs else "",
+        reading="".join(f"<li>{_inline(line)}</li>" for line in (how_to_read(results) if results.runs else RACE_HOW_TO_READ)),
         toc="".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title in toc),
-        sections="".join(_section(section, _plots(section, results)) for section in sections),
+        sections="".join(_section(section, _plots(section, results, race)) for section in sections),
         colors=_colors("color"),
         dark_colors=_colors("dark_color"),
         plotly=get_plotlyjs(),
     )
 
 
-def _tiles(results: Results) -> list[tuple[str, str]]:
-    runs = results.runs
-    finished = sum(run.finished for run in runs)
+def _tiles(runs: Sequence[Run | RaceRun]) -> list[tuple[str, str]]:
+    finished = sum(run.state == "finished" for run in runs)
     hours = sum(run.seconds for run in runs) / 3600
     return [
         (f"{finished} / {len(runs)}", "runs finished"),
-        (str(len({run.env for run in runs})), "environments"),
-        (str(len({run.seed for run in runs})), "seeds"),
-        (format_steps(sum(int(run.evaluated_at[-1]) for run in runs)), "environment steps"),
+        (str(len({run.settings.env for run in runs})), "environments"),
+        (str(len({run.settings.seed for run in runs})), "seeds"),
+        (format_steps(sum(int(run.evaluated_at[-1]) for run in runs if len(run.means))), "environment steps"),
         (f"{hours:.1f} h", "wall time, all runs"),
     ]
 
@@ -51,7 +57,9 @@ def _warnings(warnings: list[str]) -> list[Section]:
     return [Section("warnings", "Left out", [], [table])] if warnings else []
 
 
-def _plots(section: Section, results: Results) -> list[dict[str, Any]]:
+def _plots(section: Section, results: Results, race: Race) -> list[dict[str, Any]]:
+    if section.key == "race":
+        return race_plots(race)
     if section.key == "sensitivity":
         return sweep_plots(results)
     return [curve_plot(results.rows[env]) for env in section.envs]

@@ -21,7 +21,7 @@ def curve_plot(row: Row) -> Plot:
     bands = [band for name, cell in row.cells.items() for band in _band(name, cell)]
     means = [_mean(name, cell) for name, cell in row.cells.items()]
     steps = max(cell.settings.steps for cell in row.cells.values())
-    layout = _layout(env_title(row.env), "environment steps", "return")
+    layout = layout_of(env_title(row.env), "environment steps", "return")
     layout["xaxis"] |= {"range": [0, 1.02 * steps], "tickformat": "~s"}
     layout["hovermode"] = "x unified"
     return {"data": bands + means, "layout": layout}
@@ -35,7 +35,8 @@ def sweep_plots(results: Results) -> list[Plot]:
     return [_sweep_plot(sweeps) for sweeps in groups.values()]
 
 
-def _layout(title: str, x: str, y: str) -> Plot:
+def layout_of(title: str, x: str, y: str) -> Plot:
+    """The layout that all plots share."""
     return {
         "title": {"text": title, "font": {"size": 14}, "x": 0.02, "xanchor": "left"},
         "margin": {"l": 58, "r": 20, "t": 38, "b": 76},
@@ -49,7 +50,8 @@ def _layout(title: str, x: str, y: str) -> Plot:
     }
 
 
-def _meta(algorithm: str, part: str) -> Plot:
+def meta(algorithm: str, part: str) -> Plot:
+    """What a trace shows, by which the page colours it."""
     return {"algorithm": algorithm, "part": part}
 
 
@@ -67,7 +69,7 @@ def _mean(algorithm: str, cell: Cell) -> Plot:
         "text": texts,
         "hovertemplate": f"%{{text}} ({seeds})",
         "line": {"width": 2, "dash": style(algorithm).plotly_dash},
-        "meta": _meta(algorithm, "mean") | {"detail": describe(cell)},
+        "meta": meta(algorithm, "mean") | {"detail": describe(cell)},
     }
 
 
@@ -87,7 +89,7 @@ def _band(algorithm: str, cell: Cell) -> list[Plot]:
             "legendgroup": algorithm,
             "showlegend": False,
             "hoverinfo": "skip",
-            "meta": _meta(algorithm, "band"),
+            "meta": meta(algorithm, "band"),
         }
     ]
 
@@ -110,7 +112,7 @@ def _sweep_plot(sweeps: list[Sweep]) -> Plot:
                 "legendgroup": sweep.algorithm,
                 "showlegend": False,
                 "hovertemplate": "one seed: %{y}<extra></extra>",
-                "meta": _meta(sweep.algorithm, "seeds"),
+                "meta": meta(sweep.algorithm, "seeds"),
             },
             {
                 "type": "scatter",
@@ -124,11 +126,11 @@ def _sweep_plot(sweeps: list[Sweep]) -> Plot:
                 "hovertemplate": f"{symbol} = %{{x}}: %{{y:.1f}} ± %{{error_y.array:.1f}}<br>%{{text}}<extra></extra>",
                 "line": {"width": 2, "dash": look.plotly_dash},
                 "marker": {"size": 8, "symbol": look.plotly_marker},
-                "meta": _meta(sweep.algorithm, "mean"),
+                "meta": meta(sweep.algorithm, "mean"),
             },
         ]
     values = sorted({value for sweep in sweeps for value in sweep.cells})
-    layout = _layout(f"{env_title(env)}: {symbol} at {fixed}", symbol, "final score")
+    layout = layout_of(f"{env_title(env)}: {symbol} at {fixed}", symbol, "final score")
     layout["xaxis"] |= {"type": "log", "tickvals": values, "ticktext": [f"{value:g}" for value in values]}
     line = {"type": "line", "x0": chosen, "x1": chosen, "yref": "paper", "y0": 0, "y1": 1}
     note = {"x": float(np.log10(chosen)), "y": 1, "yref": "paper", "text": "paper's choice", "showarrow": False}

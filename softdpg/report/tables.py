@@ -60,7 +60,7 @@ def sections(results: Results) -> list[Section]:
         _sensitivity_section(results.sweeps),
         _other_environments(results),
         _other_settings(results),
-        Section("settings", "Settings and provenance", tables=settings_tables(results.runs)),
+        Section("settings", "Settings and provenance", tables=settings_tables(results.runs)) if results.runs else None,
     ]
     return [section for section in found if section is not None]
 

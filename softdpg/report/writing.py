@@ -1,6 +1,5 @@
 """``softdpg report``: from run directories, or a stored ``results.csv``, to tables, figures and one HTML page."""
 
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,9 +7,14 @@ from softdpg.errors import UserError
 from softdpg.report.document import to_markdown
 from softdpg.report.figures import write_figures
 from softdpg.report.page import render
+from softdpg.report.race_tables import race_sections
+from softdpg.report.race_writing import write_race_files
+from softdpg.report.replacing import write_texts, written_aside
 from softdpg.report.tables import coverage, how_to_read, sections
 from softdpg.results import reading as results
 from softdpg.results.cells import arrange
+from softdpg.results.race import Race
+from softdpg.results.race_reading import is_race, read_race
 
 
 class Report(NamedTuple):
@@ -24,31 +28,25 @@ class Report(NamedTuple):
 def write_report(path: Path, out: Path | None = None) -> Report:
     """Read runs from ``path`` and write ``report.html``, ``tables.md``, ``results.csv`` and figures to ``out``.
 
-    ``out`` is ``path/report`` unless given, or the directory of ``path`` if that is a ``results.csv``. The same
-    runs give the same ``tables.md`` and ``results.csv``, byte for byte, read from either.
+    ``out`` is ``path/report`` unless given, or the directory of ``path`` if that is a ``results.csv`` or ``race.csv``.
+    The same runs give the same ``tables.md`` and CSV files, byte for byte, read from either. Where there is a race,
+    its own files are written as well.
     """
-    runs, warnings = results.read(path)
-    arranged = arrange(runs)
-    parts = sections(arranged)
-    summary = coverage(arranged)
+    racing, warnings = read_race(path)
+    runs, more = ([], []) if is_race(path) else results.read(path, may_be_none=bool(racing))
+    warnings = warnings + more
+    arranged, race = arrange(runs), Race(racing)
+    parts = (race_sections(race) if racing else []) + sections(arranged)
+    summary = coverage(arranged) if runs else f"{len(racing)} runs of a race."
     texts = {
-        "report.html": render(arranged, parts, warnings),
-        "tables.md": to_markdown("Results", [summary, *how_to_read(arranged)], parts),
-        "results.csv": results.write_csv(runs),
-    }
+        "report.html": render(arranged, parts, warnings, race),
+        "tables.md": to_markdown("Results", [summary, *(how_to_read(arranged) if runs else ())], parts),
+    } | ({"results.csv": results.write_csv(runs)} if runs else {})
     if out is None:
         out = path / "report" if path.is_dir() else path.parent
         if out.is_symlink():
             raise UserError(f"{out} is a link, which is not followed; --out names a place")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        # Aside, then renamed: whoever reads a file meanwhile sees the old one or the new one. In a directory whose name
-        # nobody knows: no link can wait in the place of a file.
-        with tempfile.TemporaryDirectory(prefix=".report-", dir=out) as aside:
-            for name, text in texts.items():
-                (Path(aside) / name).write_text(text, encoding="utf-8", newline="\n")
-            written = [*(Path(aside) / name for name in texts), *write_figures(arranged, Path(aside))]
-            files = [file.replace(out / file.name) for file in written]
-    except OSError as error:
-        raise UserError(f"cannot write to {out}: {error.strerror}") from None
-    return Report(files, warnings, summary)
+    with written_aside(out) as aside:
+        written = write_texts(texts, aside) + write_figures(arranged, aside)
+        written += write_race_files(race, aside) if racing else []
+    return Report([out / file.name for file in written], warnings, summary)

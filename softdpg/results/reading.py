@@ -29,8 +29,12 @@ COLUMNS = (
 )
 
 
-def read(path: Path) -> tuple[list[Run], list[str]]:
-    """The runs below a directory, or in a ``results.csv``, and a warning for each one left out or doubtful."""
+def read(path: Path, *, may_be_none: bool = False) -> tuple[list[Run], list[str]]:
+    """The runs below a directory, or in a ``results.csv``, and a warning for each one left out or doubtful.
+
+    Those that end at a goal are the race's (``race_reading.py``) and not among them. ``UserError`` if there are none,
+    unless there may be.
+    """
     if path.is_dir():
         runs, warnings = _read_directory(path)
     elif path.is_file():
@@ -38,7 +42,7 @@ def read(path: Path) -> tuple[list[Run], list[str]]:
     else:
         raise UserError(f"{path}: no such file or directory")
     runs, repeated = without_repeats(runs)
-    if not runs:
+    if not runs and not may_be_none:
         raise UserError(f"{path}: no runs with evaluations found" + (f" ({warnings[0]})" if warnings else ""))
     return runs, warnings + repeated
 
@@ -54,14 +58,14 @@ def write_csv(runs: Iterable[Run]) -> str:
             "algorithm": run.algorithm,
             "seed": run.seed,
             "steps": settings.steps,
-            **{name: _text(getattr(settings, name)) for name in SMOOTHING},
+            **{name: as_text(getattr(settings, name)) for name in SMOOTHING},
             "evaluation.every": settings.evaluate_every,
             "evaluation.episodes": settings.evaluation_episodes,
             "commit": run.commit,
             "state": run.state,
             "seconds": run.seconds,
         } | ({"n_envs": settings.n_envs} if settings.n_envs > 1 else {})
-        hyperparameters = tuple((key, _text(value)) for key, value in settings.hyperparameters if key not in NAMED)
+        hyperparameters = tuple((key, as_text(value)) for key, value in settings.hyperparameters if key not in NAMED)
         for group, items in zip(OPEN_GROUPS, (hyperparameters, run.versions, run.machine), strict=True):
             fixed |= {f"{group}.{key}": value for key, value in items}
         for step, mean, std in zip(run.evaluated_at, run.means, run.stds, strict=True):
@@ -72,13 +76,13 @@ def write_csv(runs: Iterable[Run]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, order + list(COLUMNS[9:]), restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: _escaped(value) for key, value in row.items()} for row in rows)
+    writer.writerows({key: escaped(value) for key, value in row.items()} for row in rows)
     return out.getvalue()
 
 
-def _escaped(value: Any) -> Any:
+def escaped(value: Any) -> Any:
     """A cell that no spreadsheet takes for a formula: a text that begins like one, and is no number, gets a quote."""
-    if not isinstance(value, str) or (not value.startswith(_FORMULA) and _unescaped(value) == value):
+    if not isinstance(value, str) or (not value.startswith(_FORMULA) and unescaped(value) == value):
         return value
     try:
         float(value)
@@ -87,21 +91,22 @@ def _escaped(value: Any) -> Any:
     return value
 
 
-def _unescaped(cell: str) -> str:
-    """What :func:`_escaped` made ``cell`` from."""
+def unescaped(cell: str) -> str:
+    """What :func:`escaped` made ``cell`` from."""
     return cell[1:] if cell.startswith("'") and cell[1:].startswith((*_FORMULA, "'")) else cell
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A setting as text: JSON, but strings bare and None empty."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _items(group: dict[str, Any]) -> Items:
+def as_items(group: dict[str, Any]) -> Items:
+    """The pairs of an open group of config.json, sorted, values as text."""
     # An empty text in results.csv is a column that the run does not have, so None is left out here as well.
-    return tuple(sorted((str(key), _text(value)) for key, value in group.items() if value not in (None, "")))
+    return tuple(sorted((str(key), as_text(value)) for key, value in group.items() if value not in (None, "")))
 
 
 def _read_directory(root: Path) -> tuple[list[Run], list[str]]:
@@ -110,18 +115,22 @@ def _read_directory(root: Path) -> tuple[list[Run], list[str]]:
         name = directory.path.relative_to(root.absolute()).as_posix()
         shown = root / name if name != "." else root
         try:
-            run, doubts = _read_run(directory, name if name != "." else root.resolve().name)
+            found = _read_run(directory, name if name != "." else root.resolve().name)
         except (UserError, DamagedRunError, OSError) as error:
             warnings.append(f"{shown}: skipped: {str(error).removeprefix(f'{directory.path}: ')}")
-        else:
+            continue
+        if found is not None:
+            run, doubts = found
             runs.append(run)
             warnings += [f"{shown}: {doubt}" for doubt in doubts]
     return runs, warnings
 
 
-def _read_run(directory: RunDirectory, name: str) -> tuple[Run, list[str]]:
+def _read_run(directory: RunDirectory, name: str) -> tuple[Run, list[str]] | None:
     config = directory.read_config()
     settings = RunConfig.from_json(config)
+    if settings.goal is not None:
+        return None
     doubts = []
     try:
         status = directory.check_status()
@@ -133,9 +142,9 @@ def _read_run(directory: RunDirectory, name: str) -> tuple[Run, list[str]]:
     run = Run(
         name=name,
         settings=settings,
-        versions=_items(config["versions"]),
-        machine=_items(config["machine"]),
-        commit=_text(config.get("commit")),
+        versions=as_items(config["versions"]),
+        machine=as_items(config["machine"]),
+        commit=as_text(config.get("commit")),
         state=status.get("state", "interrupted"),
         seconds=float(status.get("seconds", 0.0)),
         evaluated_at=evaluations.steps,
@@ -153,7 +162,7 @@ def _read_csv(path: Path) -> list[Run]:
             raise UserError(f"{path}: not a results.csv of softdpg: no column {', '.join(missing)}")
         groups: dict[str, list[dict[str, str]]] = {}
         for row in reader:
-            plain = {key: _unescaped(value) for key, value in row.items()}
+            plain = {key: unescaped(value) for key, value in row.items()}
             groups.setdefault(plain["run"], []).append(plain)
         return [_run_from_rows(rows) for rows in groups.values()]
     except OSError as error:
@@ -187,8 +196,8 @@ def _run_from_rows(rows: list[dict[str, str]]) -> Run:
             int(first["evaluation.episodes"]),
             n_envs=int(first.get("n_envs") or 1),
             estimator=entry.hyperparameters.get("estimator"),
-            **{name: _value(first[name]) for name in SMOOTHING},
-            **{name: _value(text) for name, text in hyperparameters.items()},
+            **{name: from_text(first[name]) for name in SMOOTHING},
+            **{name: from_text(text) for name, text in hyperparameters.items()},
         ),
         versions=tuple(versions.items()),
         machine=tuple(machine.items()),
@@ -201,8 +210,8 @@ def _run_from_rows(rows: list[dict[str, str]]) -> Run:
     )
 
 
-def _value(text: str) -> Any:
-    """The setting that :func:`_text` wrote."""
+def from_text(text: str) -> Any:
+    """The setting that :func:`as_text` wrote."""
     try:
         return json.loads(text) if text else None
     except ValueError:

@@ -21,7 +21,8 @@ from softdpg.runs import files
 from softdpg.runs.weights import load_arrays
 
 KEPT = 2
-OUTPUTS = ("evaluations.csv", "progress.csv")
+OUTPUTS = ("evaluations.csv", "progress.csv", "timings.csv")
+_FIRST_OUTPUTS = OUTPUTS[:2]  # of 0.1.0, whose checkpoints did not name them
 _ARRAYS, _STATE, _SUMS = "arrays.safetensors", "state.json", "SHA256SUMS"
 _LIMITS = {_ARRAYS: files.ARRAYS, _STATE: files.TABLE} | dict.fromkeys(OUTPUTS, files.TABLE)
 
@@ -86,8 +87,7 @@ def read(path: Path) -> Checkpoint:
             if hashlib.sha256(found[name]).hexdigest() != expected:
                 raise DamagedCheckpointError(f"{path / name} is not as it was written")
         arrays, state = load_arrays(found.pop(_ARRAYS)), files.parse_json(found.pop(_STATE), _STATE)
-        # Checkpoints of 0.1.0 had all the files and did not say so.
-        if found.keys() != set(state.pop("files", OUTPUTS)):
+        if found.keys() != set(state.pop("files", _FIRST_OUTPUTS)):
             raise DamagedCheckpointError(f"{path / _SUMS} does not name all files of the checkpoint")
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DamagedCheckpointError(f"{path} cannot be read ({error})") from None

@@ -1,6 +1,7 @@
 """All settings of one training run: what the command line takes and what ``config.json`` holds."""
 
 import shlex
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ _LONGEST_ID = 200  # characters
 _INTEGERS = {
     **{"seed": at_least(0), "steps": at_least(1), "evaluate_every": at_least(1)},
     **{"evaluation_episodes": at_least(1), "checkpoint_every": at_least(1), "n_envs": at_least(1)},
+    "after_crossing": at_least(0),
 }
 
 
@@ -37,6 +39,8 @@ class RunConfig:
     :param evaluation_episodes: deterministic episodes of an evaluation
     :param checkpoint_every: steps between two checkpoints
     :param n_envs: environments side by side; each takes a step before an update
+    :param goal: the run ends where two evaluations in a row have a mean of at least this, the crossing
+    :param after_crossing: or so many steps later, but at ``steps`` at the latest
     :param hyperparameters: pairs (name, value), sorted, without those that are None
     """
 
@@ -48,6 +52,8 @@ class RunConfig:
     evaluation_episodes: int
     checkpoint_every: int
     n_envs: int
+    goal: float | None
+    after_crossing: int
     hyperparameters: tuple[tuple[str, Any], ...]
 
     def __init__(
@@ -60,6 +66,8 @@ class RunConfig:
         evaluation_episodes: int = paper.EVALUATION_EPISODES,
         checkpoint_every: int = 10_000,
         n_envs: int = 1,
+        goal: float | None = None,
+        after_crossing: int = 0,
         hyperparameters: Iterable[tuple[str, Any]] = (),
         **more: Any,
     ) -> None:
@@ -73,6 +81,8 @@ class RunConfig:
             "evaluation_episodes": evaluation_episodes,
             "checkpoint_every": checkpoint_every,
             "n_envs": n_envs,
+            "goal": goal,
+            "after_crossing": after_crossing,
             "hyperparameters": tuple(sorted((name, _frozen(value)) for name, value in given.items())),
         }
         for name, value in values.items():
@@ -125,6 +135,10 @@ class RunConfig:
             wrong = HYPERPARAMETERS[name].wrong(value) if name in HYPERPARAMETERS else ""
             if wrong:
                 yield name, wrong
+        if self.goal is not None and not abs(self.goal) <= sys.float_info.max:
+            yield "goal", f"must be a finite number, not {self.goal}"
+        if self.after_crossing and self.goal is None:
+            yield "after_crossing", "applies with --goal only"
 
     def to_json(self) -> dict[str, Any]:
         """The settings as they stand in ``config.json``."""
@@ -141,7 +155,7 @@ class RunConfig:
             "hyperparameters": {name: _plain(given[name]) for name in others},
             "evaluation": {"every": self.evaluate_every, "episodes": self.evaluation_episodes},
             "checkpoint": {"every": self.checkpoint_every},
-        }
+        } | ({} if self.goal is None else {"goal": self.goal, "after_crossing": self.after_crossing})
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "RunConfig":
@@ -160,6 +174,8 @@ class RunConfig:
                 evaluation_episodes=stored["evaluation"]["episodes"],
                 checkpoint_every=stored["checkpoint"]["every"],
                 n_envs=stored.get("n_envs", 1),
+                goal=stored.get("goal"),
+                after_crossing=stored.get("after_crossing", 0),
             )
         except KeyError as error:
             raise UserError(f"config.json does not hold the settings of a run (config.json has no {error})") from None
@@ -168,6 +184,8 @@ class RunConfig:
         for name, kind in {"env": str, "algo": str, **dict.fromkeys(_INTEGERS, int)}.items():
             if not has_type(getattr(config, name), kind):
                 raise UserError(f"config.json: {name} must be {type_name(kind)}, not {getattr(config, name)!r}")
+        if not has_type(config.goal, float | None):
+            raise UserError(f"config.json: goal must be a number, not {config.goal!r}")
         for name, value in config.hyperparameters:
             if name in HYPERPARAMETERS and not has_type(value, stored_type(HYPERPARAMETERS[name].type)):
                 raise UserError(f"config.json: {name} {HYPERPARAMETERS[name].wrong(value)}")

@@ -12,7 +12,8 @@ from typing import Any
 from softdpg.errors import UserError
 from softdpg.runs import files, lock
 from softdpg.runs.config import RunConfig
-from softdpg.runs.evaluations import Evaluations, parse_evaluations
+from softdpg.runs.crossing import crossing
+from softdpg.runs.evaluations import Evaluations, Timings, parse_evaluations, parse_timings
 from softdpg.runs.files import FileError, write_json
 
 RESTART = "--restart starts over and sets the old files aside"
@@ -27,6 +28,7 @@ class RunDirectory:
     ``config.json``        settings, package versions, git commit, machine
     ``status.json``        state, step, wall time
     ``evaluations.csv``    ``step,mean,std,return_1,...``, one row an evaluation
+    ``timings.csv``        ``step,train,evaluate,compile``: CPU seconds so far, one row an evaluation
     ``progress.csv``       SB3's log, and TensorBoard events beside it
     ``model.safetensors``  actor and critic weights (written with every checkpoint)
     ``model.zip``          the finished model in SB3's own format
@@ -41,6 +43,7 @@ class RunDirectory:
         self.config = self.path / "config.json"
         self.status = self.path / "status.json"
         self.evaluations = self.path / "evaluations.csv"
+        self.timings = self.path / "timings.csv"
         self.progress = self.path / "progress.csv"
         self.model = self.path / "model.safetensors"
         self.model_zip = self.path / "model.zip"
@@ -201,6 +204,27 @@ class RunDirectory:
             return parse_evaluations("")
         except FileError as error:
             raise UserError(f"{self.path}: {error}") from None
+
+    def read_timings(self) -> Timings:
+        """``timings.csv``, empty if there is none (yet); ``UserError`` if it is damaged."""
+        try:
+            return parse_timings(files.read_text(self.timings))
+        except FileNotFoundError:
+            return parse_timings("")
+        except FileError as error:
+            raise UserError(f"{self.path}: {error}") from None
+
+    def crossing(self, goal: float) -> int | None:
+        """The step at which the run crossed ``goal``, if it has; ``UserError`` if a table is damaged."""
+        evaluations = self.read_evaluations()
+        index = crossing(evaluations.means.tolist(), goal)
+        return None if index is None else int(evaluations.steps[index])
+
+    def training_seconds(self, step: int | None = None) -> float:
+        """CPU seconds of training until the evaluation at ``step``, or until the last one."""
+        steps, train, *_ = self.read_timings()
+        known = train if step is None else train[steps == step]
+        return float(known[-1]) if len(known) else 0.0
 
     def last_evaluation(self) -> str:
         """The last evaluation as ``mean ± std``, or an empty string."""

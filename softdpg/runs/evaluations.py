@@ -1,4 +1,4 @@
-"""``evaluations.csv`` read back: rows ``step,mean,std,return_1,...``, as many as are whole."""
+"""``evaluations.csv`` and ``timings.csv`` read back: one row an evaluation, as many as are whole."""
 
 import csv
 from typing import NamedTuple
@@ -17,21 +17,42 @@ class Evaluations(NamedTuple):
     stds: NDArray[np.float64]
 
 
+class Timings(NamedTuple):
+    """Step of each evaluation, and the CPU seconds until then by what they were spent on, ``(evaluations,)`` each."""
+
+    steps: NDArray[np.int64]
+    train: NDArray[np.float64]
+    evaluate: NDArray[np.float64]
+    compile: NDArray[np.float64]
+
+
 def parse_evaluations(text: str) -> Evaluations:
     """The evaluations in the text of the file, none included; ``FileError`` if it is damaged."""
+    return Evaluations(*_parse(text, "evaluations.csv", ("step", "mean", "std")))
+
+
+def parse_timings(text: str) -> Timings:
+    """The times in the text of the file, none included; ``FileError`` if it is damaged."""
+    return Timings(*_parse(text, "timings.csv", ("step", *Timings._fields[1:])))
+
+
+def _parse(
+    text: str, name: str, columns: tuple[str, ...]
+) -> tuple[NDArray[np.int64], *tuple[NDArray[np.float64], ...]]:
+    """The first columns of a table, of which the very first is the step."""
     # A line without its line break is still being written.
     lines = text[: text.rfind("\n") + 1].splitlines()
     try:
-        header, *rows = list(csv.reader(lines)) or [["step", "mean", "std"]]
+        header, *rows = list(csv.reader(lines)) or [list(columns)]
     except csv.Error as error:
-        raise FileError(f"evaluations.csv is damaged: {error}") from None
-    if header[:3] != ["step", "mean", "std"]:
-        raise FileError("evaluations.csv does not start with step,mean,std")
+        raise FileError(f"{name} is damaged: {error}") from None
+    if tuple(header[: len(columns)]) != columns:
+        raise FileError(f"{name} does not start with {','.join(columns)}")
     try:
         if any(len(row) != len(header) for row in rows):
             raise ValueError
         steps = np.array([int(row[0]) for row in rows], dtype=np.int64)
-        values = np.array([[float(row[1]), float(row[2])] for row in rows], dtype=np.float64).reshape(-1, 2)
+        more = [np.array([float(row[i]) for row in rows], dtype=np.float64) for i in range(1, len(columns))]
     except (ValueError, OverflowError):
-        raise FileError("evaluations.csv has a damaged row") from None
-    return Evaluations(steps, values[:, 0], values[:, 1])
+        raise FileError(f"{name} has a damaged row") from None
+    return steps, *more

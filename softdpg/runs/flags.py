@@ -24,6 +24,8 @@ _SETTINGS: dict[str, tuple[Any, str]] = {
     "evaluation_episodes": (int, "Deterministic episodes of an evaluation."),
     "checkpoint_every": (int, "Steps between two checkpoints."),
     "n_envs": (int, "Environments side by side; each takes a step before an update."),
+    "goal": (float | None, "End where two evaluations in a row have a mean of at least this."),
+    "after_crossing": (int, "With --goal: go on for so many steps after it was reached."),
 }
 
 

@@ -21,8 +21,9 @@ from softdpg.runs.display import RunDisplay
 from softdpg.runs.environments import SeededEpisodes
 from softdpg.runs.learner import make_learner, save_weights
 from softdpg.runs.logs import EvaluationLog, make_logger
-from softdpg.runs.supervision import Interrupted, Supervisor
+from softdpg.runs.supervision import Crossed, Interrupted, Supervisor
 from softdpg.runs.terminal import say, say_error, warn
+from softdpg.runs.timing import TimingLog
 
 
 class Session:
@@ -61,7 +62,9 @@ class Session:
                     display.say(f"going on from the checkpoint at step {model.num_timesteps:,}")
                 model.set_logger(make_logger(directory.path, model.num_timesteps))
                 left = config.steps - model.num_timesteps
-                model.learn(left, callback=self.supervisor, log_interval=None, reset_num_timesteps=False)
+                with suppress(Crossed):
+                    model.learn(left, callback=self.supervisor, log_interval=None, reset_num_timesteps=False)
+                self.supervisor.close()
             self._finish(model, self.supervisor)
         except (Interrupted, KeyboardInterrupt) as interruption:
             code = interruption.exit_code if isinstance(interruption, Interrupted) else 130
@@ -74,7 +77,8 @@ class Session:
             return self._failed(error)
         except (Exception, SystemExit) as error:  # of an environment, above all
             return self._failed(error)
-        say(f"finished: {directory.path}  evaluation {directory.last_evaluation()}")
+        outcome = f"  {self.supervisor.outcome}" if self.supervisor.outcome else ""
+        say(f"finished: {directory.path}  evaluation {directory.last_evaluation()}{outcome}")
         return 0
 
     def _make_model(self) -> Any:
@@ -94,7 +98,7 @@ class Session:
             },
         )
 
-    def _resume(self, model: Any) -> dict[str, float]:
+    def _resume(self, model: Any) -> dict[str, Any]:
         """Restore the newest checkpoint that is whole, or begin. Returns the supervisor's state."""
         if not self.config.algorithm.exact_resume:
             if self.extended:
@@ -110,7 +114,7 @@ class Session:
             try:
                 if isinstance(found, checkpoint.DamagedCheckpointError):
                     raise found
-                state = {name: float(found.state["supervisor"][name]) for name in Supervisor.STATE}
+                state = Supervisor.checked(found.state["supervisor"])
                 same = snapshot.restore(model, self.envs, found, may_refill=self.extended)
             except (checkpoint.DamagedCheckpointError, ValueError, KeyError, TypeError, OverflowError) as error:
                 damage.append(str(error))
@@ -125,6 +129,8 @@ class Session:
                 )
             for name, contents in found.files.items():
                 files.replace_file(self.directory.path / name, contents)
+            if self.directory.timings.name not in found.files:  # earlier versions had none
+                TimingLog.create(self.directory.timings)
             return state
         if damage:
             raise UserError(f"{self.directory.path}: no usable checkpoint is left ({damage[0]}); {RESTART}")
@@ -136,6 +142,7 @@ class Session:
     def _begin(self) -> None:
         self.directory.progress.unlink(missing_ok=True)
         EvaluationLog.create(self.directory.evaluations, self.config.evaluation_episodes)
+        TimingLog.create(self.directory.timings)
 
     def _finish(self, model: Any, supervisor: Supervisor) -> None:
         save_weights(model, self.directory.model)
@@ -144,7 +151,7 @@ class Session:
         saved = io.BytesIO()
         model.save(saved)
         files.replace_file(self.directory.model_zip, saved.getvalue(), durable=True)
-        supervisor.write_status("finished")
+        supervisor.write_status("finished", supervisor.outcome)
         if not self.keep_buffer:  # only now: a run killed before it is finished needs the buffer
             self.directory.replay_buffer.unlink(missing_ok=True)
 

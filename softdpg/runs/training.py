@@ -25,7 +25,9 @@ def train(config: RunConfig, out: Path, *, keep_buffer: bool = False, restart: b
             if restart:
                 directory.set_aside()
             status = directory.check_resumable(config)
-            if status.get("state") == "finished" and status["steps"] >= config.steps:
+            # A finished run that is not at its steps has crossed its goal: more steps change nothing.
+            finished = status.get("state") == "finished"
+            if finished and (status["steps"] >= config.steps or status["step"] < status["steps"]):
                 say(f"already finished: {directory.path}")
                 return 0
             for change in changes:
@@ -33,8 +35,7 @@ def train(config: RunConfig, out: Path, *, keep_buffer: bool = False, restart: b
             # Only now, so that bad input is reported without waiting for JAX.
             from softdpg.runs.session import Session
 
-            extended = status.get("state") == "finished"
-            return Session(config, directory, envs, keep_buffer=keep_buffer, extended=extended).run()
+            return Session(config, directory, envs, keep_buffer=keep_buffer, extended=finished).run()
     except OSError as error:
         if not files.is_full(error):
             raise

@@ -45,28 +45,17 @@ def reproduce(
     out = out.expanduser().absolute()
     jobs = _jobs(target, out, steps, seeds, envs, evaluate_every, algos)
     toy = _toy(target, seeds, steps, algos, workers)
-    if workers is not None and workers < 1:
-        raise UserError(f"--workers must be at least 1, not {workers}")
-    if engine == "local" and address is not None:
-        raise UserError("--address applies to --engine ray only")
-    if engine == "ray" and workers is not None:
-        raise UserError("--workers applies to --engine local only; a cluster has the cores it has")
-    if address is not None:
-        check_address(address)
+    check_engine(engine, address, workers)
     claim(out, jobs)
     console = Console(highlight=False)
     if toy is not None:
         train_toy(toy, out / "toy")
     if not jobs:
         return 0
-    unfinished = [job for job in jobs if job.directory.read_status().get("state") != "finished"]
-    unfinished.sort(key=lambda job: not job.directory.config.exists())  # what was begun comes first
-    started = sum(job.directory.config.exists() for job in unfinished)
-    finished = len(jobs) - len(unfinished)
-    console.print(f"{len(jobs)} runs: {finished} finished, {started} to resume, {len(unfinished) - started} new")
+    unfinished = what_is_left(jobs, console)
     if not unfinished:
         return 0
-    executor = _engine(engine, address, workers)
+    executor = make_engine(engine, address, workers)
     seconds = estimated_seconds(unfinished, executor.slots)
     console.print(f"{executor.slots} at a time; estimated time {format_seconds(seconds)}, refined as runs go on")
     return execute(executor, jobs, unfinished, console)
@@ -97,7 +86,20 @@ def _jobs(
     return [make_job(config, out) for config in runs(targets, envs=envs, **chosen)]  # type: ignore[arg-type]
 
 
-def _engine(name: str, address: str | None, workers: int | None) -> Engine:
+def check_engine(name: str, address: str | None, workers: int | None) -> None:
+    """``UserError`` if there can be no such engine."""
+    if workers is not None and workers < 1:
+        raise UserError(f"--workers must be at least 1, not {workers}")
+    if name == "local" and address is not None:
+        raise UserError("--address applies to --engine ray only")
+    if name == "ray" and workers is not None:
+        raise UserError("--workers applies to --engine local only; a cluster has the cores it has")
+    if address is not None:
+        check_address(address)
+
+
+def make_engine(name: str, address: str | None, workers: int | None) -> Engine:
+    """The engine that the command line names."""
     if name == "ray":
         from softdpg.engines.ray import RayEngine
 
@@ -105,6 +107,16 @@ def _engine(name: str, address: str | None, workers: int | None) -> Engine:
     from softdpg.engines.local import LocalEngine
 
     return LocalEngine(workers)
+
+
+def what_is_left(jobs: list[Job], console: Console) -> list[Job]:
+    """The jobs that are not finished, those that were begun first."""
+    unfinished = [job for job in jobs if job.directory.read_status().get("state") != "finished"]
+    unfinished.sort(key=lambda job: not job.directory.config.exists())
+    started = sum(job.directory.config.exists() for job in unfinished)
+    finished = len(jobs) - len(unfinished)
+    console.print(f"{len(jobs)} runs: {finished} finished, {started} to resume, {len(unfinished) - started} new")
+    return unfinished
 
 
 def execute(engine: Engine, jobs: list[Job], unfinished: list[Job], console: Console) -> int:

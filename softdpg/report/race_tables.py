@@ -1,0 +1,108 @@
+"""The race in tables: time to the line by column and contender, one contender against another, what it cost."""
+
+from math import isfinite
+
+from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.report.document import Section, Table, Text
+from softdpg.report.style import env_title
+from softdpg.report.tables import MISSING, format_steps
+from softdpg.results.race import FALLBACK, HOLD, Column, Entry, Race, cost_ratio, fallbacks
+
+HOW_TO_READ = (
+    "The finishing line of a column is the better of the paper's two mean scores, or the goal that was given. A run "
+    "has crossed it when two evaluations in a row, of 10 deterministic episodes each and 2,000 steps apart, have a "
+    "mean at or above it; it counts from the second.",
+    "Measured are environment steps and CPU seconds, user and system time of the whole process, of training: "
+    "evaluation and compilation are apart, in a table of their own.",
+    "Medians over seeds; a seed that has not crossed counts as later than any that has. Where the line was not crossed "
+    "in the median, the score at the end of the budget stands in the cell.",
+)
+
+
+def race_sections(race: Race) -> list[Section]:
+    """Everything in text that the race has to show."""
+    budgets = sorted({run.settings.steps for run in race.runs})
+    notes = [*HOW_TO_READ, f"Budget: {' or '.join(map(format_steps, budgets))} steps."]
+    tables = [line_table(race), contender_table(race)]
+    if len(race.contenders) > 1:
+        tables.append(ratio_table(race))
+    return [Section("race", "The race", notes, tables)]
+
+
+def line_table(race: Race) -> Table:
+    """CPU seconds and steps to the line, a row for each column, the fastest in bold."""
+    rows = []
+    for column, entries in race.columns.items():
+        reached = {name: entry.seconds for name, entry in entries.items() if isfinite(entry.seconds)}
+        fastest = min(reached.values(), default=None) if len(entries) > 1 else None
+        cells = [entry_text(entries.get(name), reached.get(name) == fastest) for name in race.contenders]
+        rows.append([column_text(column), Text(f"{column.goal:,.2f}"), *cells])
+    labels = [ALGORITHMS[name].label for name in race.contenders]
+    return Table("CPU seconds and steps to the line", ["Column", "Line", *labels], rows)
+
+
+def column_text(column: Column) -> Text:
+    """A column by the paper's name, or the environment's."""
+    return Text(env_title(column.env))
+
+
+def entry_text(entry: Entry | None, bold: bool = False) -> Text:
+    """A contender on a column: seconds and steps, or the score at the end; seeds, failures and runs under way."""
+    if entry is None:
+        return Text(MISSING)
+    seeds = [f"{entry.crossed} of {len(entry.runs)} seeds crossed"] if entry.runs else []
+    failed = [f"{len(entry.failed)} failed: {entry.failed[0].message}"] if entry.failed else []
+    waiting = [f"{entry.waiting} not at the end yet"] if entry.waiting else []
+    detail = ", ".join(seeds + failed + waiting)
+    if isfinite(entry.seconds):
+        return Text(
+            f"{entry.seconds:,.0f} s, {format_steps(int(entry.steps))} steps", detail, bold and bool(entry.runs)
+        )
+    if not entry.runs:
+        return Text("under way", detail)
+    if len(entry.failed) == len(entry.runs):
+        return Text("failed", detail)
+    return Text(f"not crossed, {entry.last_score:,.2f}", detail)
+
+
+def contender_table(race: Race) -> Table:
+    """What each contender crossed, whether it stayed there, and what it cost."""
+    header = ["Contender", "Columns crossed", f"Fell back {format_steps(HOLD)} steps later"]
+    header += ["Training", "Evaluation", "Compilation", "Wall time"]
+    rows = []
+    for name in race.contenders:
+        raced = race.raced(name)
+        crossed = sum(isfinite(race.columns[column][name].seconds) for column in raced)
+        runs = [run for run in race.runs if run.contender == name]
+        after = fallbacks(race, name)
+        part = f"{after.fell_back} of {after.followed}" if after.followed else MISSING
+        detail = f"runs, below {FALLBACK:.0%} of the line; {after.columns} columns" if after.followed else ""
+        hours = [sum(float(getattr(run, kind)[-1]) for run in runs if len(run.means)) / 3600 for kind in _KINDS]
+        hours.append(sum(run.seconds for run in runs) / 3600)
+        cells = [Text(f"{crossed} of {len(raced)}", f"{len(runs)} runs"), Text(part, detail)]
+        rows.append([Text(ALGORITHMS[name].label), *cells, *(Text(f"{hour:.2f} h") for hour in hours)])
+    return Table("The contenders, CPU hours of all their runs", header, rows)
+
+
+_KINDS = ("train", "evaluate", "compile")
+
+
+def ratio_table(race: Race) -> Table:
+    """Geometric means over columns of CPU seconds to the line, one contender in units of another."""
+    rows = []
+    for name in race.contenders:
+        cells = [_ratio_text(race, name, other) if other != name else Text("") for other in race.contenders]
+        rows.append([Text(ALGORITHMS[name].label), *cells])
+    header = ["CPU seconds of", *(f"in units of {ALGORITHMS[name].label}" for name in race.contenders)]
+    return Table(
+        "Geometric mean over the columns raced by both; the budget's cost where the line was missed", header, rows
+    )
+
+
+def _ratio_text(race: Race, contender: str, reference: str) -> Text:
+    ratio = cost_ratio(race, contender, reference)
+    if ratio is None:
+        return Text(MISSING)
+    out = f", {ratio.left_out} left out" if ratio.left_out else ""
+    detail = f"{ratio.columns} columns; missed {ratio.missed}, and {ratio.reference_missed}{out}"
+    return Text(f"{ratio.value:.2f}", detail)
