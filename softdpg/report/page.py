@@ -31,7 +31,9 @@ def render(results: Results, sections: list[Section], warnings: list[str], race:
             f"<div><b>{value}</b><span>{label}</span></div>" for value, label in _tiles([*results.runs, *race.runs])
         ),
         coverage=escape(coverage(results)) if results.runs else "",
-        reading="".join(f"<li>{_inline(line)}</li>" for line in (how_to_read(results) if results.runs else RACE_HOW_TO_READ)),
+        reading="".join(
+            f"<li>{_inline(line)}</li>" for line in (how_to_read(results) if results.runs else RACE_HOW_TO_READ)
+        ),
         toc="".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title in toc),
         sections="".join(_section(section, _plots(section, results, race)) for section in sections),
         colors=_colors("color"),

@@ -16,9 +16,9 @@ from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.errors import UserError
 from softdpg.results.race import RaceRun
 from softdpg.results.reading import OPEN_GROUPS, as_items, as_text, escaped, from_text, unescaped
-from softdpg.results.records import STATES, DamagedRunError
+from softdpg.results.records import DamagedRunError
 from softdpg.runs.config import RunConfig
-from softdpg.runs.directory import RunDirectory, find_runs
+from softdpg.runs.directory import STATES, RunDirectory, find_runs
 
 RUNS, CURVES = "race.csv", "race_curves.csv"
 _SETTINGS = ("seed", "steps", "evaluate_every", "evaluation_episodes", "n_envs", "goal", "after_crossing")

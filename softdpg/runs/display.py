@@ -40,7 +40,7 @@ class Pace:
         if len(self._points) < 2:
             return 0.0
         (t0, s0), (t1, s1) = self._points[0], self._points[-1]
-        return (s1 - s0) / (t1 - t0) if t1 > t0 else 0.0
+        return max(s1 - s0, 0) / (t1 - t0) if t1 > t0 else 0.0  # less than before: one starts over
 
     def left(self, steps: int) -> str:
         """Time that ``steps`` more steps will take, as h:mm:ss."""

@@ -28,17 +28,17 @@ class Timings(NamedTuple):
 
 def parse_evaluations(text: str) -> Evaluations:
     """The evaluations in the text of the file, none included; ``FileError`` if it is damaged."""
-    return Evaluations(*_parse(text, "evaluations.csv", ("step", "mean", "std")))
+    steps, (means, stds) = _parse(text, "evaluations.csv", ("step", "mean", "std"))
+    return Evaluations(steps, means, stds)
 
 
 def parse_timings(text: str) -> Timings:
     """The times in the text of the file, none included; ``FileError`` if it is damaged."""
-    return Timings(*_parse(text, "timings.csv", ("step", *Timings._fields[1:])))
+    steps, (train, evaluate, compile_) = _parse(text, "timings.csv", ("step", *Timings._fields[1:]))
+    return Timings(steps, train, evaluate, compile_)
 
 
-def _parse(
-    text: str, name: str, columns: tuple[str, ...]
-) -> tuple[NDArray[np.int64], *tuple[NDArray[np.float64], ...]]:
+def _parse(text: str, name: str, columns: tuple[str, ...]) -> tuple[NDArray[np.int64], list[NDArray[np.float64]]]:
     """The first columns of a table, of which the very first is the step."""
     # A line without its line break is still being written.
     lines = text[: text.rfind("\n") + 1].splitlines()
@@ -55,4 +55,4 @@ def _parse(
         more = [np.array([float(row[i]) for row in rows], dtype=np.float64) for i in range(1, len(columns))]
     except (ValueError, OverflowError):
         raise FileError(f"{name} has a damaged row") from None
-    return steps, *more
+    return steps, more
