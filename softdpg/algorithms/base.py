@@ -176,7 +176,7 @@ class DPGAlgorithm(OffPolicyAlgorithm):
     def _setup_replay_buffer(self) -> None:
         if self.replay_buffer_class is None:
             self.replay_buffer_class = self._default_buffer()
-        elif self.n_steps > 1 and not issubclass(self.replay_buffer_class, RecordReplayBuffer):
+        elif self.n_steps > 1 and not keeps_n_steps(self.replay_buffer_class):
             warnings.warn(
                 f"n_steps={self.n_steps} has no effect with replay_buffer_class={self.replay_buffer_class.__name__}: "
                 "give the buffer its own n_steps and gamma through replay_buffer_kwargs if it has them",
@@ -203,7 +203,7 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         space = self.observation_space
         if isinstance(space, spaces.Dict):
             if self.n_steps > 1:
-                raise ValueError("n_steps > 1 is not supported for Dict observations")
+                raise ValueError(f"n_steps={self.n_steps}: only 1 is supported for Dict observations")
             return DictReplayBuffer
         if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating) and not self.optimize_memory_usage:
             return RecordReplayBuffer
@@ -406,6 +406,11 @@ class DPGAlgorithm(OffPolicyAlgorithm):
             for name, value in self._metrics.items():
                 self.logger.record(f"train/{name}", float(value))
         super().dump_logs()
+
+
+def keeps_n_steps(replay_buffer_class: type[ReplayBuffer] | None) -> bool:
+    """Whether a buffer takes ``n_steps`` from the algorithm; None is the algorithm's own choice."""
+    return replay_buffer_class is None or issubclass(replay_buffer_class, RecordReplayBuffer)
 
 
 def _device(name: str) -> jax.Device:

@@ -203,6 +203,9 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         Hyperparameter(
             "layer_norm", bool, "Layer normalisation in actor and critic.", argument="policy_kwargs.layer_norm"
         ),
+        Hyperparameter(
+            "actor_layer_norm", bool, "Layer normalisation in the actor.", argument="policy_kwargs.actor_layer_norm"
+        ),
         Hyperparameter("action_layer", Literal["input", "second"], "Where the action enters the critic."),
         Hyperparameter(
             "noise_color", float, "Color of the exploration noise: 0 white, 1 pink.", not_negative, search=(0.0, 1.0)

@@ -29,6 +29,7 @@ class DDPGPolicy(BasePolicy):
     :param action_layer: hidden layer of the critics where the action enters, ``"second"`` or ``"input"``
     :param activation_fn: activation of the hidden layers, a function of a JAX array
     :param layer_norm: normalise each hidden layer of actor and critics before its activation
+    :param actor_layer_norm: whether the actor's, if it differs from ``layer_norm``
     :param n_critics: critics in the ensemble; of their values the least counts
     :param optimizer_class: an optax optimiser that takes ``learning_rate``
     :param optimizer_kwargs: further arguments of the optimiser
@@ -50,6 +51,7 @@ class DDPGPolicy(BasePolicy):
         action_layer: ActionLayer = "second",
         activation_fn: Activation = relu,
         layer_norm: bool = False,
+        actor_layer_norm: bool | None = None,
         n_critics: int = 1,
         optimizer_class: Callable[..., optax.GradientTransformation] = optax.adam,
         optimizer_kwargs: dict[str, Any] | None = None,
@@ -70,7 +72,8 @@ class DDPGPolicy(BasePolicy):
             raise ValueError(f"n_critics must be a whole number >= 1, not {n_critics}")
         _check_activation(activation_fn)
         action_dim = int(np.prod(action_space.shape))
-        self.actor = Actor(action_dim, tuple(pi), activation_fn, layer_norm)
+        actor_layer_norm = layer_norm if actor_layer_norm is None else actor_layer_norm
+        self.actor = Actor(action_dim, tuple(pi), activation_fn, actor_layer_norm)
         critic = Critic(
             spaces.flatdim(observation_space), action_dim, tuple(qf), action_layer, activation_fn, layer_norm
         )

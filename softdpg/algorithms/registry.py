@@ -250,11 +250,13 @@ for _entry in (
         "Soft TD3 (ours)",
         "softdpg.algorithms.soft_td3:SoftTD3",
         "ours",
-        "smoothed target and gradient on two normalised critics",
-        {"estimator": "centered", "sigma": 0.2, "n_samples": 8, "antithetic": True}
+        "smoothed target on two normalised critics: the one to use",
+        {"estimator": "centered", "sigma": 0.2, "n_samples": 4, "antithetic": True}
         | _TD3
-        | {"net_arch": (256, 256), "action_layer": "second", "layer_norm": True, "policy_delay": 1}
-        | {"smooth_target": True, "actor_gradient": "smoothed", "minimum": "samples", "noise_color": 0.0},
+        | {"net_arch": (128, 128), "action_layer": "second", "layer_norm": True, "actor_layer_norm": False}
+        | {"smooth_target": True, "actor_gradient": "exact", "minimum": "samples"}
+        | {"exploration_noise": 0.2, "noise_color": 1.0}
+        | {"n_steps": 3, "batch_size": 128, "train_freq": 8, "gradient_steps": 16},
         style=Style("#AA3377", "#E58BB8", (), "solid", "*", "star"),
     ),
     Algorithm(

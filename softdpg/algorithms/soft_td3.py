@@ -8,7 +8,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
 from softdpg.algorithms.arguments import check_choice, check_flag, check_scale
-from softdpg.algorithms.base import DPGAlgorithm, Exploration
+from softdpg.algorithms.base import DPGAlgorithm, Exploration, keeps_n_steps
 from softdpg.algorithms.networks import ActionLayer
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.sigma import Sigma
@@ -65,6 +65,8 @@ class SoftTD3(DPGAlgorithm):
     The signature is that of :class:`stable_baselines3.TD3`; what is not described here is described in
     :class:`~softdpg.DDPG`, :class:`~softdpg.SoftDDPG` or there.
 
+    :param n_steps: rewards of so many steps are summed before the critic's value; None for 3, and for 1 with Dict
+        observations or a buffer of one's own
     :param policy_delay: the actor is updated with every ``policy_delay``-th update of the critics
     :param target_policy_noise: only with ``smooth_target=False``: scale of TD3's noise on the target's action
     :param target_noise_clip: only with ``smooth_target=False``: bound of that noise
@@ -87,17 +89,17 @@ class SoftTD3(DPGAlgorithm):
         learning_rate: float | Schedule = 1e-3,
         buffer_size: int = 1_000_000,
         learning_starts: int = 1_000,
-        batch_size: int = 256,
+        batch_size: int = 128,
         tau: float = 0.005,
         gamma: float = 0.99,
-        train_freq: int | tuple[int, str] = 1,
-        gradient_steps: int = 1,
-        action_noise: Exploration = 0.1,
+        train_freq: int | tuple[int, str] = 8,
+        gradient_steps: int = 16,
+        action_noise: Exploration = 0.2,
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
-        n_steps: int = 1,
-        policy_delay: int = 1,
+        n_steps: int | None = None,
+        policy_delay: int = 2,
         target_policy_noise: float = 0.2,
         target_noise_clip: float = 0.5,
         stats_window_size: int = 100,
@@ -109,16 +111,18 @@ class SoftTD3(DPGAlgorithm):
         _init_setup_model: bool = True,
         *,
         sigma: Sigma = 0.2,
-        n_samples: int = 8,
+        n_samples: int = 4,
         smooth_target: bool = True,
-        actor_gradient: ActorGradient = "smoothed",
+        actor_gradient: ActorGradient = "exact",
         minimum: Minimum = "samples",
         estimator: Estimator = "centered",
         antithetic: bool | None = None,
-        noise_color: float = 0.0,
+        noise_color: float = 1.0,
         qf_learning_rate: float | Schedule | None = None,
         action_layer: ActionLayer = "second",
     ) -> None:
+        if n_steps is None:
+            n_steps = 3 if policy != "MultiInputPolicy" and keeps_n_steps(replay_buffer_class) else 1
         self.policy_delay = policy_delay
         self.target_policy_noise = target_policy_noise
         self.target_noise_clip = target_noise_clip
@@ -155,9 +159,10 @@ class SoftTD3(DPGAlgorithm):
             _init_setup_model=_init_setup_model,
             qf_learning_rate=qf_learning_rate,
             policy_defaults={
-                "net_arch": [256, 256],
+                "net_arch": [128, 128],
                 "n_critics": 2,
                 "layer_norm": True,
+                "actor_layer_norm": False,
                 "action_layer": action_layer,
             },
         )

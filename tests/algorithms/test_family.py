@@ -219,7 +219,7 @@ def test_learned_sigma_shrinks_on_a_hill_and_grows_in_a_valley(curvature):
 
 
 def test_learned_sigma_changes_in_training_and_is_saved(tmp_path):
-    model = SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, sigma="auto", n_samples=4).learn(60)
+    model = SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, sigma="auto", n_samples=4, actor_gradient="smoothed").learn(60)
     sigma = model.current_sigma()
     assert sigma.shape == (1,)
     assert sigma != pytest.approx(0.2, abs=1e-6)
@@ -227,7 +227,9 @@ def test_learned_sigma_changes_in_training_and_is_saved(tmp_path):
     np.testing.assert_array_equal(SoftTD3.load(tmp_path / "model").current_sigma(), sigma)
 
 
-@pytest.mark.parametrize("settings", [dict(n_samples=2), dict(antithetic=False), dict(actor_gradient="exact")])
+@pytest.mark.parametrize(
+    "settings", [dict(n_samples=2, actor_gradient="smoothed"), dict(antithetic=False), dict(actor_gradient="exact")]
+)
 def test_learned_sigma_says_what_it_needs(settings):
     with pytest.raises(ValueError, match='sigma="auto" needs'):
         SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, sigma="auto", **settings)
@@ -244,10 +246,20 @@ def test_sigma_set_later_takes_effect():
     assert not all(jax.tree.leaves(jax.tree.map(np.array_equal, changed, same)))
 
 
+def test_soft_td3_takes_several_steps_where_it_can():
+    from stable_baselines3.common.buffers import ReplayBuffer
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert SoftTD3("MlpPolicy", "Pendulum-v1", **TINY).n_steps == 3
+        assert SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, replay_buffer_class=ReplayBuffer).n_steps == 1
+    assert SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, n_steps=2).replay_buffer.n_steps == 2
+
+
 def test_sigma_follows_its_schedule():
     model = SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, n_samples=2, sigma=lambda left: 0.1 + 0.4 * left)
     seen = []
-    model.learn(100, callback=lambda local, _: seen.append(model.current_sigma()) or True)
+    model.learn(104, callback=lambda local, _: seen.append(model.current_sigma()) or True)
     assert seen[0] == pytest.approx(0.5, abs=0.01)
     assert model.current_sigma() == pytest.approx(0.1, abs=1e-6)
     assert (np.diff(seen) <= 0).all()
