@@ -27,6 +27,7 @@ def write_run(
     """A run evaluated every ``every`` steps with the given means; ``steps`` is where it is to end."""
     known = ALGORITHMS[algorithm]
     soft = known.smoothed
+    preset = {name: value for name, value in known.preset.items() if name not in ("estimator", "n_samples")}
     steps = steps or every * len(means)
     directory.mkdir(parents=True)
     config = {
@@ -36,8 +37,8 @@ def write_run(
         "seed": seed,
         "steps": steps,
         "sigma": sigma if soft else None,
-        "n_samples": n_samples if soft else None,
-        "hyperparameters": {**HYPERPARAMETERS, **hyperparameters},
+        "n_samples": known.preset.get("n_samples", n_samples) if soft else None,
+        "hyperparameters": {**HYPERPARAMETERS, **preset, **hyperparameters},
         "evaluation": {"every": every, "episodes": 10},
         "checkpoint": {"every": 10_000},
         "versions": {"jax": "0.9.0", "softdpg": "0.1.0"},

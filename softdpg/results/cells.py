@@ -214,12 +214,15 @@ def _protocol(settings: RunConfig) -> tuple[int, int, int]:
 
 
 def _row(env: str, cells: list[Cell]) -> Row:
-    """The protocol with the paper's hyperparameters, the most algorithms, steps and seeds, in this order."""
+    """The protocol with the paper's hyperparameters, the most algorithms, steps and seeds, in this order.
+
+    What a sweep varies is at its default in a row, unless an algorithm has no run there.
+    """
     groups: dict[tuple[int, int, int], dict[str, Cell]] = {}
-    for cell in sorted(cells, key=lambda cell: (not deviations(cell), len(cell.runs))):
-        defaults = ALGORITHMS[cell.algorithm].hyperparameters
-        if all(getattr(cell.settings, name) == defaults.get(name) for name in paper.SWEPT):
-            groups.setdefault(_protocol(cell.settings), {})[cell.algorithm] = cell
+    at_default = {cell.algorithm for cell in cells if _unswept(cell)}
+    shown = [cell for cell in cells if _unswept(cell) or cell.algorithm not in at_default]
+    for cell in sorted(shown, key=_weight):
+        groups.setdefault(_protocol(cell.settings), {})[cell.algorithm] = cell
     best = max(
         groups.values(),
         key=lambda group: (
@@ -231,6 +234,16 @@ def _row(env: str, cells: list[Cell]) -> Row:
         default={},
     )
     return Row(env, {name: best[name] for name in ALGORITHMS if name in best})
+
+
+def _unswept(cell: Cell) -> bool:
+    defaults = ALGORITHMS[cell.algorithm].hyperparameters
+    return all(getattr(cell.settings, name) == defaults.get(name) for name in paper.SWEPT)
+
+
+def _weight(cell: Cell) -> tuple[bool, int]:
+    """Of two cells of one algorithm the later in this order is shown."""
+    return not deviations(cell), len(cell.runs)
 
 
 def _sweeps(cells: list[Cell]) -> list[Sweep]:

@@ -120,3 +120,10 @@ def test_a_row_is_one_protocol_whatever_the_hyperparameters(tmp_path):
     assert len(notes) == 1
     assert notes[0].startswith("Soft TD3 (ours) differs from DDPG in learning_rate 0.001, qf_learning_rate 0.001,")
     assert "net_arch [256, 256]" in notes[0]
+
+
+def test_a_row_takes_what_there_is_where_nothing_is_at_the_default(tmp_path):
+    write_run(tmp_path / "0", "Reacher-v5", "soft-ddpg", 0, [1.0], sigma=0.3)
+    assert arranged(tmp_path).rows["Reacher-v5"].cells["soft-ddpg"].settings.sigma == 0.3
+    write_run(tmp_path / "1", "Reacher-v5", "soft-ddpg", 0, [2.0])
+    assert arranged(tmp_path).rows["Reacher-v5"].cells["soft-ddpg"].settings.sigma == 0.2
