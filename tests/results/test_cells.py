@@ -118,8 +118,9 @@ def test_a_row_is_one_protocol_whatever_the_hyperparameters(tmp_path):
     assert [cell.algorithm for cell in found.other_settings] == ["sbx-sac"]
     notes = hyperparameter_notes([row])
     assert len(notes) == 1
-    assert notes[0].startswith("Soft TD3 (ours) differs from DDPG in learning_rate 0.001, qf_learning_rate 0.001,")
-    assert "net_arch [256, 256]" in notes[0]
+    assert notes[0].startswith("Soft TD3 (ours) differs from DDPG in ")
+    assert "learning_rate 0.001, qf_learning_rate 0.001," in notes[0]
+    assert "net_arch [128, 128]" in notes[0]  # those of the entry; a cell with others says so itself
 
 
 def test_a_row_takes_what_there_is_where_nothing_is_at_the_default(tmp_path):
