@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
+import gymnasium as gym
 import jax
 import numpy as np
 from gymnasium import spaces
@@ -11,28 +12,40 @@ from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise, NormalActionNoise, VectorizedActionNoise
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, ReplayBufferSamples, Schedule
 from stable_baselines3.common.utils import FloatSchedule
+from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
-from softdpg.algorithms.arguments import check_rate, check_scale, check_share, check_train_freq, check_whole
+from softdpg.algorithms.arguments import (
+    check_flag,
+    check_rate,
+    check_scale,
+    check_share,
+    check_train_freq,
+    check_whole,
+)
 from softdpg.algorithms.buffers import RecordReplayBuffer
+from softdpg.algorithms.networks import ActionLayer
 from softdpg.algorithms.noise import ColoredNoise, SmoothingNoise, noises
 from softdpg.algorithms.policies import DDPGPolicy
+from softdpg.algorithms.saving import SavedAlgorithm
+from softdpg.algorithms.shapes import CheckedShape
 from softdpg.algorithms.sigma import Sigma, as_sigma, make_sigma_state
-from softdpg.algorithms.spaces import all_finite, check_spaces, float32_space
+from softdpg.algorithms.spaces import SpaceError, all_finite, check_spaces, flat_observations, float32_space
 from softdpg.algorithms.types import Batch
 from softdpg.algorithms.update import DPG, Learned, Rates, compiled_updates, no_metrics
 
 _SATURATION_PATIENCE = 5_000  # updates with nearly all actions at a bound before the user is told
 _SATURATION_CHECK = 1_000  # updates between two looks at it
 _MOST_UPDATES_IN_A_CALL = 64
+_LOG_EVERY = 20  # updates between two looks at their results, for each of which the device has to be waited for
 Exploration = ActionNoise | float | Literal["sigma"] | None
 SelfAlgorithm = TypeVar("SelfAlgorithm", bound="DPGAlgorithm")
 
 
-class DPGAlgorithm(OffPolicyAlgorithm):
+class DPGAlgorithm(SavedAlgorithm):
     """Deterministic policy gradients on SB3's off-policy loop; a subclass says what its critics are asked.
 
     The agent works in actions scaled to [-1, 1]. Parameters are those of the subclasses.
@@ -42,7 +55,6 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         "MlpPolicy": DDPGPolicy,
         "MultiInputPolicy": DDPGPolicy,
     }
-    policy: DDPGPolicy
     action_space: spaces.Box
     observation_space: spaces.Space
     replay_buffer_class: type[ReplayBuffer] | None
@@ -77,12 +89,16 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         device: str,
         _init_setup_model: bool,
         qf_learning_rate: float | Schedule | None,
+        action_layer: ActionLayer | None,
         policy_defaults: dict[str, Any],
     ) -> None:
-        self.learning_rate, self.qf_learning_rate = learning_rate, qf_learning_rate or learning_rate
+        self.learning_rate, self._qf_follows = learning_rate, qf_learning_rate is None
+        self.qf_learning_rate = learning_rate if qf_learning_rate is None else qf_learning_rate
         self.buffer_size, self.learning_starts, self.batch_size = buffer_size, learning_starts, batch_size
         self.tau, self.gamma, self.n_steps = tau, gamma, n_steps
         self.train_freq, self.gradient_steps = train_freq, gradient_steps
+        self.action_noise = action_noise  # type: ignore[assignment]  # made of a number when the model is set up
+        self.optimize_memory_usage, self.seed = optimize_memory_usage, seed
         self._check_arguments()
         if env is not None:
             env = maybe_make_env(env, verbose)
@@ -98,7 +114,7 @@ class DPGAlgorithm(OffPolicyAlgorithm):
             gamma=gamma,
             train_freq=train_freq,
             gradient_steps=gradient_steps,
-            action_noise=self._as_action_noise(action_noise, env),
+            action_noise=action_noise,  # type: ignore[arg-type]
             replay_buffer_class=replay_buffer_class,
             replay_buffer_kwargs=replay_buffer_kwargs,
             optimize_memory_usage=optimize_memory_usage,
@@ -113,10 +129,11 @@ class DPGAlgorithm(OffPolicyAlgorithm):
             support_multi_env=True,
             supported_action_spaces=(spaces.Box,),
         )
-        self.qf_schedule = None if qf_learning_rate is None else FloatSchedule(qf_learning_rate)
+        self.action_layer = action_layer
         self._policy_defaults = policy_defaults
         self._device_name = str(device)
         self._metrics = no_metrics()
+        self._logged_updates = 0
         self._told_of_saturation = False
         if _init_setup_model:
             self._setup_model()
@@ -124,7 +141,8 @@ class DPGAlgorithm(OffPolicyAlgorithm):
     def _check_arguments(self) -> None:
         """``ValueError`` that names the first argument which cannot be."""
         check_rate("learning_rate", self.learning_rate)
-        check_rate("qf_learning_rate", self.qf_learning_rate)
+        if not self._qf_follows:
+            check_rate("qf_learning_rate", self.qf_learning_rate)
         check_whole("buffer_size", self.buffer_size, 1)
         check_whole("learning_starts", self.learning_starts, 0)
         check_whole("batch_size", self.batch_size, 1)
@@ -135,60 +153,81 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         check_whole("n_steps", self.n_steps, 1)
         check_whole("policy_delay", self.policy_delay, 1)
         check_scale("noise_color", self.noise_color)
+        check_flag("optimize_memory_usage", self.optimize_memory_usage)
+        if self.seed is not None:
+            check_whole("seed", self.seed, 0)
+        check_exploration(self.action_noise)
 
-    def _as_action_noise(self, action_noise: Exploration, env: GymEnv | None) -> ActionNoise | None:
-        if action_noise is None or isinstance(action_noise, ActionNoise):
-            return action_noise
-        shape = () if env is None else env.action_space.shape or ()
-        if isinstance(action_noise, str) and action_noise == "sigma":
-            return SmoothingNoise(shape)
-        if isinstance(action_noise, str) or not 0 <= action_noise < np.inf:
+    def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
+        if policy_name == "CnnPolicy":
             raise ValueError(
-                f'action_noise must be a standard deviation >= 0, "sigma", an ActionNoise or None: {action_noise}'
+                'policy="CnnPolicy" is not supported: there are no convolutional networks here. "MlpPolicy" flattens '
+                "images; for large ones let a Gymnasium wrapper compute features"
             )
-        if env is None or action_noise == 0:
-            return None
-        if self.noise_color:
-            return ColoredNoise(shape, action_noise, self.noise_color)
-        return NormalActionNoise(np.zeros(shape), np.full(shape, action_noise))
+        return super()._get_policy_from_name(policy_name)
+
+    @staticmethod
+    def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        if isinstance(env, gym.Env):
+            env = CheckedShape(env)
+        return SavedAlgorithm._wrap_env(env, verbose, monitor_wrapper)
 
     def _setup_model(self) -> None:
+        self._check_arguments()  # once more: load sets attributes after the constructor
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
+        self.action_noise = self._make_action_noise(self.action_noise)
         if self.replay_buffer is None:
             self._setup_replay_buffer()
         self._convert_train_freq()
-        if self.action_noise is not None and self.n_envs > 1:
-            self.action_noise = VectorizedActionNoise(self.action_noise, self.n_envs)
-        # After load the policy is there already.
-        if getattr(self, "policy", None) is None:
-            policy_kwargs = {**self._policy_defaults, **self.policy_kwargs}
-            self.policy = self.policy_class(  # type: ignore[assignment]
-                self.observation_space, self.action_space, self.lr_schedule, **policy_kwargs
-            )
-            self.key = self.policy.build(self.key)
-            if self.sigma == "auto":
-                self.policy.sigma_state = make_sigma_state(self.policy.actor.action_dim)
+        given = {name: value for name, value in self.policy_kwargs.items() if value is not None}
+        policy_kwargs = {"action_layer": self.action_layer, **self._policy_defaults, **given}
+        self.policy = self.policy_class(  # type: ignore[assignment]
+            self.observation_space, self.action_space, self.lr_schedule, **policy_kwargs
+        )
+        self.key = self.policy.build(self.key)
+        if self.sigma == "auto":
+            self.policy.sigma_state = make_sigma_state(self.policy.actor.action_dim)
         if self._device_name != "auto":
             placed = jax.device_put((self.policy.actor_state, self.policy.qf_state), _device(self._device_name))
             self.policy.actor_state, self.policy.qf_state = placed
 
+    def _make_action_noise(self, action_noise: Any) -> ActionNoise | None:
+        """The noise that a checked ``action_noise`` stands for, one for each environment."""
+        shape = self.action_space.shape
+        if isinstance(action_noise, VectorizedActionNoise):  # of a saved model, whose environments were perhaps others
+            action_noise = action_noise.base_noise
+        if isinstance(action_noise, str):
+            action_noise = SmoothingNoise(shape)
+        elif not isinstance(action_noise, ActionNoise) and action_noise:
+            white = NormalActionNoise(np.zeros(shape), np.full(shape, action_noise))
+            action_noise = ColoredNoise(shape, action_noise, self.noise_color) if self.noise_color else white
+        if not action_noise or self.n_envs == 1:
+            return action_noise or None
+        return VectorizedActionNoise(action_noise, self.n_envs)
+
+    def _setup_lr_schedule(self) -> None:
+        super()._setup_lr_schedule()
+        if self._qf_follows:
+            self.qf_learning_rate = self.learning_rate
+        self.qf_schedule = None if self._qf_follows else FloatSchedule(self.qf_learning_rate)
+
     def _setup_replay_buffer(self) -> None:
-        if self.replay_buffer_class is None:
-            self.replay_buffer_class = self._default_buffer()
-        elif self.n_steps > 1 and not keeps_n_steps(self.replay_buffer_class):
+        # What is chosen here is not noted: a model that is loaded with other settings chooses anew.
+        buffer_class = self.replay_buffer_class or self._default_buffer()
+        if self.n_steps > 1 and not keeps_n_steps(self.replay_buffer_class):
             warnings.warn(
-                f"n_steps={self.n_steps} has no effect with replay_buffer_class={self.replay_buffer_class.__name__}: "
+                f"n_steps={self.n_steps} has no effect with replay_buffer_class={buffer_class.__name__}: "
                 "give the buffer its own n_steps and gamma through replay_buffer_kwargs if it has them",
                 stacklevel=4,
             )
         kwargs = dict(self.replay_buffer_kwargs)
-        if issubclass(self.replay_buffer_class, RecordReplayBuffer | NStepReplayBuffer):
+        if issubclass(buffer_class, RecordReplayBuffer | NStepReplayBuffer):
             kwargs = {"n_steps": self.n_steps, "gamma": self.gamma, **kwargs}
-        if issubclass(self.replay_buffer_class, HerReplayBuffer):
+        if issubclass(buffer_class, HerReplayBuffer):
             assert self.env is not None, "HerReplayBuffer needs an environment"
             kwargs["env"] = self.env
-        self.replay_buffer = self.replay_buffer_class(
+        self.replay_buffer = buffer_class(
             self.buffer_size,
             # Whatever precision the environment has, the buffer keeps float32: half the memory, all that is needed
             float32_space(self.observation_space),
@@ -203,7 +242,7 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         space = self.observation_space
         if isinstance(space, spaces.Dict):
             if self.n_steps > 1:
-                raise ValueError(f"n_steps={self.n_steps}: only 1 is supported for Dict observations")
+                raise SpaceError(f"n_steps={self.n_steps}: only 1 is supported for Dict observation spaces")
             return DictReplayBuffer
         if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating) and not self.optimize_memory_usage:
             return RecordReplayBuffer
@@ -230,13 +269,8 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         sigma = as_sigma(self.sigma)
         return float(sigma(self._current_progress_remaining) if callable(sigma) else sigma)
 
-    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        return [], []
-
     def _excluded_save_params(self) -> list[str]:
-        # The policy holds JAX arrays, which pickle as they are.
-        excluded = set(super()._excluded_save_params()) - {"policy"}
-        return [*excluded, "_device_name", "_metrics"]
+        return [*super()._excluded_save_params(), "_device_name", "_metrics", "_logged_updates"]
 
     def learn(
         self: SelfAlgorithm,
@@ -297,6 +331,7 @@ class DPGAlgorithm(OffPolicyAlgorithm):
             # At once, and past torch's __setattr__, which looks for modules and parameters in everything it is given.
             policy.__dict__.update(actor_state=actor, qf_state=critics, sigma_state=sigma_state)
             self.__dict__.update(key=key, _metrics=metrics, _n_updates=self._n_updates + together)
+        self._record_updates()
         self._warn_of_saturation()
 
     def _updates_in_a_call(self, gradient_steps: int) -> int:
@@ -319,21 +354,18 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         """Samples of any SB3 buffer as flat NumPy arrays: ``(batch, d)``, ``(batch, m)`` and ``(batch,)``."""
         size = len(samples.actions)
         discounts = np.full(size, self.gamma, np.float32) if samples.discounts is None else samples.discounts.numpy()
+        observations, next_observations = (
+            flat_observations(_numpy(part), self.observation_space, self.policy.normalize_images)
+            for part in (samples.observations, samples.next_observations)
+        )
         return Batch(
-            self._flat(samples.observations),
+            observations,
             samples.actions.numpy(),
-            self._flat(samples.next_observations),
+            next_observations,
             samples.dones.numpy().reshape(size),
             samples.rewards.numpy().reshape(size),
             discounts.reshape(size),
         )
-
-    def _flat(self, observations: Any) -> np.ndarray:
-        if isinstance(observations, dict):
-            assert isinstance(self.observation_space, spaces.Dict)
-            return np.concatenate([self._flat(observations[name]) for name in self.observation_space], axis=1)
-        array = observations.numpy()
-        return array.reshape(len(array), -1).astype(np.float32, copy=False)
 
     def _warn_of_saturation(self) -> None:
         # Every so often: the number has to be waited for.
@@ -399,13 +431,45 @@ class DPGAlgorithm(OffPolicyAlgorithm):
         return export_policy(self.policy, path, self.get_vec_normalize_env(), {"algorithm": type(self).__name__})
 
     def dump_logs(self) -> None:
-        """Write the log. Only here are the results of the last update waited for."""
+        """Write the log, with the results of the last update."""
         if self._n_updates:
-            self.logger.record("train/learning_rate", self.lr_schedule(self._current_progress_remaining))
-            self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-            for name, value in self._metrics.items():
-                self.logger.record(f"train/{name}", float(value))
+            self._record_updates(at_once=True)
         super().dump_logs()
+
+    def _record_updates(self, at_once: bool = False) -> None:
+        """Give the results of the last update to the logger, so that callbacks find them in its ``name_to_value``.
+
+        Losses have to be waited for: they are looked at every 20 updates, when the logger has none, and for the log.
+        """
+        if not hasattr(self, "_logger"):  # train() without learn()
+            return
+        self.logger.record("train/learning_rate", self.lr_schedule(self._current_progress_remaining))
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        recent = self._n_updates - self._logged_updates < _LOG_EVERY and "train/q_mean" in self.logger.name_to_value
+        if recent and not at_once:
+            return
+        self._logged_updates = self._n_updates
+        for name, value in self._metrics.items():
+            self.logger.record(f"train/{name}", float(value))
+
+
+def check_exploration(action_noise: Any) -> None:
+    """``ValueError`` unless ``action_noise`` is a standard deviation, ``"sigma"``, SB3's noise or None."""
+    number = isinstance(action_noise, int | float | np.number) and not isinstance(action_noise, bool)
+    named = isinstance(action_noise, str) and action_noise == "sigma"
+    if action_noise is None or isinstance(action_noise, ActionNoise) or named:
+        return
+    if not number or not 0 <= action_noise < np.inf:
+        raise ValueError(
+            f'action_noise must be a standard deviation >= 0, "sigma", an ActionNoise or None: {action_noise!r}'
+        )
+
+
+def _numpy(observations: Any) -> Any:
+    """Tensors of PyTorch, or a dict of them, as NumPy arrays."""
+    if isinstance(observations, dict):
+        return {name: part.numpy() for name, part in observations.items()}
+    return observations.numpy()
 
 
 def keeps_n_steps(replay_buffer_class: type[ReplayBuffer] | None) -> bool:
@@ -414,8 +478,14 @@ def keeps_n_steps(replay_buffer_class: type[ReplayBuffer] | None) -> bool:
 
 
 def _device(name: str) -> jax.Device:
+    """The device of JAX with SB3's name, ``cuda`` or ``cuda:1``, or JAX's own, ``gpu`` or ``cpu``."""
+    platform, _, index = name.partition(":")
+    platform = {"cuda": "gpu"}.get(platform, platform)
     try:
-        return jax.devices({"cuda": "gpu"}.get(name, name))[0]
-    except RuntimeError:
+        return jax.devices(platform)[int(index or 0)]
+    except (RuntimeError, IndexError, ValueError):
+        if platform == "gpu":
+            warnings.warn(f"device={name!r}: JAX has no such GPU, going on with the CPU", stacklevel=5)
+            return jax.devices("cpu")[0]
         available = sorted({device.platform for device in jax.devices()} | {"auto", "cpu"})
         raise ValueError(f"device {name!r} is not available to JAX; available: {', '.join(available)}") from None

@@ -26,7 +26,8 @@ class DDPG(DPGAlgorithm):
     :param policy_kwargs: of :class:`~softdpg.algorithms.policies.DDPGPolicy`: ``net_arch``, ``layer_norm``, ...
     :param device: ``"auto"`` for JAX's default, or ``"cpu"``, ``"gpu"``, ``"tpu"``
     :param qf_learning_rate: of the critic; a number or a schedule, None for that of the actor
-    :param action_layer: hidden layer of the critic where the action enters, ``"second"`` or ``"input"``
+    :param action_layer: hidden layer of the critic where the action enters, ``"second"`` or ``"input"``; None for the
+        second where there is one
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class DDPG(DPGAlgorithm):
         *,
         stats_window_size: int = 100,
         qf_learning_rate: float | Schedule | None = None,
-        action_layer: ActionLayer = "second",
+        action_layer: ActionLayer | None = None,
     ) -> None:
         super().__init__(
             policy,
@@ -81,7 +82,8 @@ class DDPG(DPGAlgorithm):
             device=device,
             _init_setup_model=_init_setup_model,
             qf_learning_rate=qf_learning_rate,
-            policy_defaults={"action_layer": action_layer},
+            action_layer=action_layer,
+            policy_defaults={},
         )
 
     def _make_dpg(self) -> DPG:

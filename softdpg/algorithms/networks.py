@@ -103,6 +103,7 @@ class Critic(nn.Module):
     ``features(s)`` is all that depends on the state alone, up to the pre-activation of the layer where the action
     enters; ``head(z, a)`` is the rest. With the action at the second hidden layer, as in the original DDPG, the head
     is one small product and one sum over hidden units, so that N actions of a state cost little more than one.
+    Without hidden layers ``Q`` is linear in state and action.
 
     :param observation_dim: d
     :param action_dim: m
@@ -130,8 +131,9 @@ class Critic(nn.Module):
             for i, units in enumerate(self.net_arch)
         ]
         self.norm = [LayerNorm(units) for units in self.net_arch] if self.layer_norm else []
-        self.action = nn.Dense(self.net_arch[self.entry], use_bias=False, kernel_init=_lecun_normal(1 - state_share))
-        self.value = nn.Dense(1)
+        units = (*self.net_arch, 1)[self.entry]
+        self.action = nn.Dense(units, use_bias=False, kernel_init=_lecun_normal(1 - state_share))
+        self.value = nn.Dense(1, kernel_init=_lecun_normal(1.0 if self.net_arch else state_share))
 
     def __call__(self, observations: jax.Array, actions: jax.Array) -> jax.Array:
         """``Q(s, a)`` for observations ``(batch, d)`` and actions ``(batch, m)``; returns ``(batch,)``."""
@@ -148,11 +150,14 @@ class Critic(nn.Module):
         x = observations
         for i in range(self.entry):
             x = self._activated(i, self.hidden[i](x))
-        return self.hidden[self.entry](x)
+        return (self.hidden[self.entry] if self.net_arch else self.value)(x)
 
     def head(self, features: jax.Array, actions: jax.Array) -> jax.Array:
         """Value of one action of each state: features ``(batch, h)``, actions ``(batch, m)``; returns ``(batch,)``."""
-        x = self._activated(self.entry, features + self.action(actions))
+        x = features + self.action(actions)
+        if not self.net_arch:
+            return x[:, 0]
+        x = self._activated(self.entry, x)
         for i in range(self.entry + 1, len(self.net_arch)):
             x = self._activated(i, self.hidden[i](x))
         return self.value(x)[:, 0]
@@ -164,6 +169,8 @@ class Critic(nn.Module):
 
     def _head_of_columns(self, x: jax.Array) -> jax.Array:
         """Value from the pre-activation of the layer where state and action meet: ``(h, batch)`` to ``(batch,)``."""
+        if not self.net_arch:
+            return x[0]
         x = self._activated_columns(self.entry, x)
         for i in range(self.entry + 1, len(self.net_arch)):
             x = self._activated_columns(i, _kernel(self.hidden[i]).T @ x + _bias(self.hidden[i])[:, None])
@@ -220,6 +227,12 @@ class Critics:
     def _stacked(self, params: Any, values: Callable[[Any], Any]) -> jax.Array:
         # One critic after the other: XLA's batched products are slower on a CPU than plain ones.
         return jnp.stack([values(jax.tree.map(lambda leaf: leaf[j], params)) for j in range(self.n_critics)])  # noqa: B023
+
+
+@cache
+def make_actor(action_dim: int, net_arch: tuple[int, ...], activation_fn: Activation, layer_norm: bool) -> Actor:
+    """One object for each kind of actor, so that models with the same settings share a compiled update."""
+    return Actor(action_dim, net_arch, activation_fn, layer_norm)
 
 
 @cache

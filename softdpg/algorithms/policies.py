@@ -1,6 +1,6 @@
 """The policy of the family: actor, critics, their targets and optimisers behind SB3's policy interface."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -11,28 +11,50 @@ import optax
 from flax.training.train_state import TrainState
 from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.preprocessing import is_image_space, maybe_transpose
+from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.type_aliases import Schedule
-from stable_baselines3.common.utils import is_vectorized_observation
 
-from softdpg.algorithms.networks import ActionLayer, Activation, Actor, Critic, Critics, make_critics, relu
+from softdpg.algorithms.arguments import (
+    check_activation,
+    check_choice,
+    check_dropout,
+    check_features_extractor,
+    check_flag,
+    check_net_arch,
+    check_optimizer,
+    check_whole,
+)
+from softdpg.algorithms.networks import ActionLayer, Activation, Actor, Critic, Critics, make_actor, make_critics, relu
+from softdpg.algorithms.parameters import Parameters, from_flat, to_flat
+from softdpg.algorithms.sigma import make_sigma_state
+from softdpg.algorithms.spaces import as_batch, flat_observations
 from softdpg.algorithms.types import TargetedState
+
+_NETWORKS = ("actor", "actor_target", "critic", "critic_target")  # as SB3 names them
 
 
 class DDPGPolicy(BasePolicy):
     """A deterministic actor and an ensemble of critics.
 
-    :param observation_space: Box or MultiBinary, or a Dict of them (its parts are flattened and joined)
+    :param observation_space: Box, MultiBinary, Discrete or MultiDiscrete (one-hot), or a Dict of them (its parts are
+        flattened and joined)
     :param action_space: bounded Box; the networks work in actions scaled to [-1, 1]
     :param lr_schedule: not used, the update takes the learning rate; SB3 gives it to every policy
-    :param net_arch: units of each hidden layer, or ``{"pi": [...], "qf": [...]}``
-    :param action_layer: hidden layer of the critics where the action enters, ``"second"`` or ``"input"``
+    :param net_arch: units of each hidden layer, or ``{"pi": [...], "qf": [...]}``; no hidden layer at all is an
+        empty list
+    :param action_layer: hidden layer of the critics where the action enters, ``"second"`` or ``"input"``; None for
+        the second where there is one
     :param activation_fn: activation of the hidden layers, a function of a JAX array
     :param layer_norm: normalise each hidden layer of actor and critics before its activation
     :param actor_layer_norm: whether the actor's, if it differs from ``layer_norm``
     :param n_critics: critics in the ensemble; of their values the least counts
     :param optimizer_class: an optax optimiser that takes ``learning_rate``
     :param optimizer_kwargs: further arguments of the optimiser
+    :param normalize_images: divide images by 255
+    :param share_features_extractor: of no effect, as there is nothing to share
+    :param features_extractor_class: only SB3's defaults are accepted; observations are flattened
+    :param features_extractor_kwargs: only those of SB3's defaults are accepted, and of no effect
+    :param dropout_rate: not supported, SBX has it
     """
 
     action_space: spaces.Box
@@ -48,35 +70,56 @@ class DDPGPolicy(BasePolicy):
         action_space: spaces.Box,
         lr_schedule: Schedule,
         net_arch: Sequence[int] | dict[str, Sequence[int]] = (400, 300),
-        action_layer: ActionLayer = "second",
+        action_layer: ActionLayer | None = None,
         activation_fn: Activation = relu,
         layer_norm: bool = False,
         actor_layer_norm: bool | None = None,
         n_critics: int = 1,
         optimizer_class: Callable[..., optax.GradientTransformation] = optax.adam,
         optimizer_kwargs: dict[str, Any] | None = None,
+        normalize_images: bool = True,
+        share_features_extractor: bool = False,
+        features_extractor_class: type = FlattenExtractor,
+        features_extractor_kwargs: dict[str, Any] | None = None,
+        dropout_rate: float | None = None,
     ) -> None:
+        pi, qf = check_net_arch(net_arch)
+        if action_layer is not None:
+            check_choice("action_layer", action_layer, ("second", "input"))
+        if action_layer == "second" and len(qf) < 2:
+            raise ValueError(f"net_arch of the critic has no second hidden layer for the action: {list(qf)}")
+        check_activation(activation_fn)
+        check_flag("layer_norm", layer_norm)
+        if actor_layer_norm is not None:
+            check_flag("actor_layer_norm", actor_layer_norm)
+        check_whole("n_critics", n_critics, 1)
+        check_optimizer(optimizer_class)
+        check_flag("normalize_images", normalize_images)
+        check_features_extractor(features_extractor_class, features_extractor_kwargs)
+        check_dropout(dropout_rate)
         super().__init__(
             observation_space,
             action_space,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
+            normalize_images=normalize_images,
             squash_output=True,
         )
-        pi, qf = (net_arch["pi"], net_arch["qf"]) if isinstance(net_arch, dict) else (net_arch, net_arch)
-        if action_layer not in ("second", "input"):
-            raise ValueError(f'action_layer must be "second" or "input", not {action_layer!r}')
-        if len(qf) < (2 if action_layer == "second" else 1):
-            raise ValueError(f"net_arch of the critic has no {action_layer} hidden layer for the action: {list(qf)}")
-        if not isinstance(n_critics, int) or n_critics < 1:
-            raise ValueError(f"n_critics must be a whole number >= 1, not {n_critics}")
-        _check_activation(activation_fn)
+        self._arguments = dict(
+            net_arch=net_arch,
+            action_layer=action_layer,
+            activation_fn=activation_fn,
+            layer_norm=layer_norm,
+            actor_layer_norm=actor_layer_norm,
+            n_critics=n_critics,
+            optimizer_class=optimizer_class,
+            optimizer_kwargs=optimizer_kwargs,
+        )
         action_dim = int(np.prod(action_space.shape))
         actor_layer_norm = layer_norm if actor_layer_norm is None else actor_layer_norm
-        self.actor = Actor(action_dim, tuple(pi), activation_fn, actor_layer_norm)
-        critic = Critic(
-            spaces.flatdim(observation_space), action_dim, tuple(qf), action_layer, activation_fn, layer_norm
-        )
+        self.actor = make_actor(action_dim, pi, activation_fn, actor_layer_norm)
+        entry: ActionLayer = action_layer or ("second" if len(qf) > 1 else "input")
+        critic = Critic(spaces.flatdim(observation_space), action_dim, qf, entry, activation_fn, layer_norm)
         self.qf = make_critics(critic, n_critics)
         self.sigma_state = None
 
@@ -91,13 +134,61 @@ class DDPGPolicy(BasePolicy):
         self.qf_state = _train_state(self.qf, self.qf.init(qf_key, observations, actions), optimizer)
         return key
 
+    def state_dict(self, *args: Any, **kwargs: Any) -> Parameters:  # type: ignore[override]
+        """The weights of actor, critics and targets by name, and ``log_sigma`` if it is learned; JAX arrays."""
+        return to_flat(self._weights())
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> None:
+        """Take weights over from arrays with the names of :meth:`state_dict`.
+
+        ``RuntimeError``, with all weights left as they were, if an array has another shape, or if ``strict`` and the
+        names are not the same.
+        """
+        if not hasattr(self, "actor_state"):  # SB3's load makes a policy, and then fills it
+            self.build(jax.random.PRNGKey(0))
+            if "log_sigma" in state_dict:
+                self.sigma_state = make_sigma_state(self.actor.action_dim)
+        weights = from_flat(self._weights(), state_dict, strict)
+        actor, actor_target, critic, critic_target = ({"params": weights[name]} for name in _NETWORKS)
+        states: dict[str, Any] = dict(
+            actor_state=self.actor_state.replace(params=actor, target_params=actor_target),
+            qf_state=self.qf_state.replace(params=critic, target_params=critic_target),
+        )
+        if self.sigma_state is not None:
+            states["sigma_state"] = self.sigma_state.replace(params=weights["log_sigma"])
+        self.__dict__.update(states)
+
+    def _weights(self) -> dict[str, Any]:
+        states = (self.actor_state, self.qf_state)
+        networks = [params["params"] for state in states for params in (state.params, state.target_params)]
+        weights = dict(zip(_NETWORKS, networks, strict=True))
+        return weights if self.sigma_state is None else weights | {"log_sigma": self.sigma_state.params}
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        data = super()._get_constructor_parameters()
+        return data | self._arguments | {"lr_schedule": self._dummy_schedule}
+
+    def parameters_to_vector(self) -> np.ndarray:
+        """All weights in one array, in the order of :meth:`state_dict`."""
+        return np.concatenate([np.ravel(array) for array in self.state_dict().values()])
+
+    def load_from_vector(self, vector: np.ndarray) -> None:
+        """Take all weights over from an array like that of :meth:`parameters_to_vector`."""
+        weights = self.state_dict()
+        ends = np.cumsum([array.size for array in weights.values()])
+        if np.shape(vector) != (ends[-1],):
+            raise ValueError(f"vector must have {ends[-1]} numbers, not the shape {np.shape(vector)}")
+        parts = np.split(np.asarray(vector), ends[:-1])
+        self.load_state_dict(
+            {name: part.reshape(old.shape) for (name, old), part in zip(weights.items(), parts, strict=True)}
+        )
+
     def forward(self, obs: np.ndarray, deterministic: bool = True) -> jax.Array:
-        """Actions scaled to [-1, 1] for a batch of observations."""
+        """Actions scaled to [-1, 1] for a batch of observations, ``(batch, d)``."""
         return self._predict(obs, deterministic=deterministic)
 
     def _predict(self, observation: np.ndarray, deterministic: bool = True) -> jax.Array:  # type: ignore[override]
-        observations = observation.reshape(len(observation), -1).astype(np.float32, copy=False)
-        return _select_action(self.actor, self.actor_state.params, observations)
+        return _select_action(self.actor, self.actor_state.params, observation)
 
     def predict(
         self,
@@ -107,26 +198,17 @@ class DDPGPolicy(BasePolicy):
         deterministic: bool = False,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
         """Actions of the environment for one observation or a batch of them; see SB3."""
+        if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
+            raise ValueError("observation is a tuple: of `observation, info = env.reset()` give the observation alone")
         observations, vectorized = self.prepare_obs(observation)
         actions = np.asarray(self._predict(observations, deterministic)).reshape(-1, *self.action_space.shape)
         actions = self.unscale_action(np.clip(actions, -1, 1))
         return actions if vectorized else actions[0], state
 
     def prepare_obs(self, observation: np.ndarray | dict[str, np.ndarray]) -> tuple[np.ndarray, bool]:
-        """A batch of observations as one array, and whether it came as a batch."""
-        if isinstance(observation, dict):
-            assert isinstance(self.observation_space, spaces.Dict)
-            parts = self.observation_space.spaces
-            name = next(iter(parts))
-            vectorized = is_vectorized_observation(observation[name], parts[name])
-            flat = [observation[key].reshape(-1, spaces.flatdim(part)) for key, part in parts.items()]
-            return np.concatenate(flat, axis=1), vectorized
-        if is_image_space(self.observation_space):
-            observation = maybe_transpose(observation, self.observation_space)
-        observation = np.asarray(observation)
-        vectorized = is_vectorized_observation(observation, self.observation_space)
-        assert self.observation_space.shape is not None
-        return observation.reshape(-1, *self.observation_space.shape), vectorized
+        """A batch of observations as one array ``(batch, d)``, and whether it came as a batch."""
+        observations, vectorized = as_batch(observation, self.observation_space)
+        return flat_observations(observations, self.observation_space, self.normalize_images), vectorized
 
     def set_training_mode(self, mode: bool) -> None:
         """Note whether the policy is training; nothing in it depends on that."""
@@ -136,14 +218,6 @@ class DDPGPolicy(BasePolicy):
 @partial(jax.jit, static_argnames="actor")
 def _select_action(actor: Actor, params: Any, observations: jax.Array) -> jax.Array:
     return actor.apply(params, observations)
-
-
-def _check_activation(activation_fn: Any) -> None:
-    if isinstance(activation_fn, type) or not callable(activation_fn):
-        raise ValueError(
-            f"activation_fn must be a function of a JAX array, such as flax.linen.relu or jax.numpy.tanh, "
-            f"not {activation_fn!r} (a PyTorch module has no meaning here)"
-        )
 
 
 @cache

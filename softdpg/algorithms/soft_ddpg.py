@@ -129,7 +129,7 @@ class SoftDDPG(DDPG):
         antithetic: bool | None = None,
         stats_window_size: int = 100,
         qf_learning_rate: float | Schedule | None = None,
-        action_layer: ActionLayer = "second",
+        action_layer: ActionLayer | None = None,
     ) -> None:
         self.sigma = sigma
         self.n_samples = n_samples

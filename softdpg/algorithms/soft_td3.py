@@ -119,7 +119,7 @@ class SoftTD3(DPGAlgorithm):
         antithetic: bool | None = None,
         noise_color: float = 1.0,
         qf_learning_rate: float | Schedule | None = None,
-        action_layer: ActionLayer = "second",
+        action_layer: ActionLayer | None = None,
     ) -> None:
         if n_steps is None:
             n_steps = 3 if policy != "MultiInputPolicy" and keeps_n_steps(replay_buffer_class) else 1
@@ -158,12 +158,12 @@ class SoftTD3(DPGAlgorithm):
             device=device,
             _init_setup_model=_init_setup_model,
             qf_learning_rate=qf_learning_rate,
+            action_layer=action_layer,
             policy_defaults={
                 "net_arch": [128, 128],
                 "n_critics": 2,
                 "layer_norm": True,
                 "actor_layer_norm": False,
-                "action_layer": action_layer,
             },
         )
 

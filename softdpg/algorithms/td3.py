@@ -77,7 +77,7 @@ class TD3(DPGAlgorithm):
         _init_setup_model: bool = True,
         *,
         qf_learning_rate: float | Schedule | None = None,
-        action_layer: ActionLayer = "input",
+        action_layer: ActionLayer | None = "input",
     ) -> None:
         self.policy_delay = policy_delay
         self.target_policy_noise = target_policy_noise
@@ -106,7 +106,8 @@ class TD3(DPGAlgorithm):
             device=device,
             _init_setup_model=_init_setup_model,
             qf_learning_rate=qf_learning_rate,
-            policy_defaults={"n_critics": 2, "action_layer": action_layer},
+            action_layer=action_layer,
+            policy_defaults={"n_critics": 2},
         )
 
     def _check_arguments(self) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from softdpg.algorithms.shapes import check_shape
 from softdpg.envs.box2d import NewWorld
 from softdpg.errors import UserError, near_matches
 from softdpg.runs.modules import HOW, import_module_of
@@ -56,15 +57,6 @@ class SeededEpisodes(gym.Wrapper):
         """The actions of the present episode, ``(steps, m)``."""
         space = self.action_space
         return np.stack(self._actions) if self._actions else np.empty((0, *(space.shape or ())), space.dtype)
-
-
-def check_shape(observation: Any, space: gym.Space) -> None:
-    """``ValueError`` unless an observation has its space's shape; NumPy would stretch some others to fit."""
-    if isinstance(space, gym.spaces.Dict):
-        for name, part in space.items():
-            check_shape(observation[name], part)
-    elif np.shape(observation) != space.shape:
-        raise ValueError(f"an observation has shape {np.shape(observation)}, the observation space {space.shape}")
 
 
 def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:

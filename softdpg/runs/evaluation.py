@@ -6,7 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from softdpg.runs.environments import check_shape, make_env
+from softdpg.algorithms.shapes import check_shape
+from softdpg.runs.environments import make_env
 
 LONGEST = 10_000  # steps after which an episode is cut in an environment that has no time limit
 

@@ -73,9 +73,8 @@ def load_learner(config: RunConfig, env: Env, path: Path) -> Any:
 
 def _weights(model: Any) -> dict[str, Any]:
     """Parameters of the networks, and what they normalise by if they do; a flat dict if they are torch's."""
-    torch_state = model.policy.state_dict()
-    if torch_state:
-        return {name: tensor.numpy() for name, tensor in torch_state.items()}
+    if not hasattr(model.policy, "actor_state"):
+        return {name: tensor.numpy() for name, tensor in model.policy.state_dict().items()}
     states = {"actor": model.policy.actor_state, "critic": model.policy.qf_state}
     statistics = {f"{name}_statistics": getattr(state, "batch_stats", None) for name, state in states.items()}
     return {name: state.params for name, state in states.items()} | {
@@ -84,7 +83,7 @@ def _weights(model: Any) -> dict[str, Any]:
 
 
 def _set_weights(model: Any, weights: dict[str, Any]) -> None:
-    if model.policy.state_dict():
+    if not hasattr(model.policy, "actor_state"):
         import torch
 
         model.policy.load_state_dict({name: torch.as_tensor(np.array(array)) for name, array in weights.items()})

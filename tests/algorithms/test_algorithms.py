@@ -339,3 +339,27 @@ def test_device_by_name():
     assert jax.tree.leaves(model.policy.actor_state.params)[0].devices() == {jax.devices("cpu")[0]}
     with pytest.raises(ValueError, match=r"device 'quantum' is not available.*cpu"):
         make_soft(device="quantum")
+
+
+@ALL
+def test_callbacks_find_the_results_of_updates_in_the_logger(make):
+    """They are at most 20 updates old, the number of updates is that of now, and after a dump they are there again."""
+    seen = []
+
+    def look(local, _):
+        model = local["self"]
+        values = model.logger.name_to_value
+        seen.append((model._n_updates, values.get("train/n_updates"), values.get("train/critic_loss")))
+        if model.num_timesteps == 70:
+            model.logger.dump(model.num_timesteps)
+        return True
+
+    model = make()
+    model.learn(100, callback=look)
+    updates, logged, losses = zip(*seen, strict=True)
+    # The callback of step t comes before its update; updates start with step 21.
+    assert logged[:21] == losses[:21] == (None,) * 21
+    assert logged[21:] == updates[21:] == tuple(range(1, 80))
+    assert all(type(loss) is float and np.isfinite(loss) for loss in losses[21:])
+    fresh = [i for i in range(22, 100) if losses[i] != losses[i - 1]]
+    assert fresh == [41, 61, 70, 90]  # 20 updates after the first, then at once after the dump of step 70

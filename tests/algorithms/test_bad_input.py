@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from softdpg import DDPG, SoftDDPG
+from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 
 SMALL = dict(learning_starts=20, batch_size=16, buffer_size=500, seed=0, policy_kwargs=dict(net_arch=[16, 16]))
 
@@ -25,7 +25,8 @@ SMALL = dict(learning_starts=20, batch_size=16, buffer_size=500, seed=0, policy_
         (dict(estimator="biased"), 'estimator must be "paper" or "centered", not \'biased\''),
         (dict(action_layer="third"), 'action_layer must be "second" or "input", not \'third\''),
         (dict(action_noise=-0.1), "action_noise must be a standard deviation >= 0"),
-        (dict(policy_kwargs=dict(net_arch=[16])), "net_arch of the critic has no second hidden layer"),
+        (dict(policy_kwargs=dict(net_arch=[16]), action_layer="second"), "net_arch of the critic has no second hidden"),
+        (dict(antithetic="no"), "antithetic must be True or False, not 'no'"),
     ],
 )
 def test_argument_is_named(kwargs, message):
@@ -51,12 +52,61 @@ BOX = spaces.Box(-1, 1, (2,), np.float32)
         (Spaces(BOX, spaces.Box(-np.inf, np.inf, (2,), np.float32)), "env must have a bounded action space"),
         (Spaces(BOX, spaces.Box(-1, np.inf, (2,), np.float32)), "env must have a bounded action space"),
         (Spaces(BOX, spaces.MultiDiscrete([2, 2])), "env must have a Box action space"),
-        (Spaces(spaces.Discrete(3), BOX), "env must have a Box or MultiBinary observation space"),
+        (Spaces(spaces.Tuple([BOX, BOX]), BOX), "env must have a Box, Discrete, MultiBinary or MultiDiscrete obs"),
+        (Spaces(spaces.Dict(a=spaces.Dict(b=BOX)), BOX), "or a Dict of them that is not nested"),
+        (Spaces(spaces.MultiDiscrete([[2, 3], [4, 5]]), BOX), "MultiDiscrete observations of one dimension"),
     ],
 )
 def test_spaces_are_named(algorithm, env, message):
-    with pytest.raises(ValueError, match=message):
-        algorithm("MlpPolicy", env, **SMALL)
+    for kind in (ValueError, AssertionError, NotImplementedError):  # whichever of them a caller of SB3 expects
+        with pytest.raises(kind, match=message):
+            algorithm("MlpPolicy", env, **SMALL)
+
+
+NAN = float("nan")
+BAD = {
+    "learning_rate": [-1, NAN, float("inf"), "10", None, lambda remaining: NAN],
+    "qf_learning_rate": [-1, NAN, "10"],
+    "buffer_size": [0, -1, 1.5, "10", None, True],
+    "batch_size": [0, -1, 1.5, "10", None],
+    "learning_starts": [-1, 1.5, NAN, "10", None],
+    "tau": [-1, 2, NAN, "10", None],
+    "gamma": [-1, 2, NAN, "10", None],
+    "n_steps": [0, -1, 1.5, "10"],
+    "train_freq": [0, -1, 1.5, NAN, "10", None, (1, "year"), (1.5, "step")],
+    "gradient_steps": [-2, 1.5, "10", None],
+    "action_noise": [-1, NAN, "10", [0.1], True],
+    "optimize_memory_usage": ["no", 1, None],
+    "seed": [-1, 1.5, "10"],
+    "sigma": [0, -1, NAN, "10", None, True],
+    "n_samples": [0, 1.5, "10", None],
+    "antithetic": ["no", 1],
+    "estimator": ["biased", None, 1],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_every_argument_is_checked_by_the_constructor_and_by_load(name, value, saved_soft_ddpg):
+    with pytest.raises(ValueError, match=name):
+        SoftDDPG("MlpPolicy", "Pendulum-v1", **{**SMALL, name: value})
+    with pytest.raises(ValueError, match=name):
+        SoftDDPG.load(saved_soft_ddpg, **{name: value})
+
+
+@pytest.mark.parametrize("algorithm", [TD3, SoftTD3])
+@pytest.mark.parametrize(
+    ("name", "value"), [("policy_delay", 0), ("target_policy_noise", -1), ("target_noise_clip", NAN)]
+)
+def test_arguments_of_td3_are_checked(algorithm, name, value):
+    with pytest.raises(ValueError, match=name):
+        algorithm("MlpPolicy", "Pendulum-v1", **{**SMALL, name: value})
+
+
+@pytest.fixture(scope="module")
+def saved_soft_ddpg(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "model.zip"
+    SoftDDPG("MlpPolicy", "Pendulum-v1", n_samples=4, **SMALL).save(path)
+    return path
 
 
 class Broken(gym.Wrapper):
