@@ -126,7 +126,11 @@ def test_activations(tmp_path, activation, suffix):
 def test_layer_norm(tmp_path, algorithm, suffix):
     env = DummyVecEnv([lambda: Spaces(BOX, WIDE)])
     model = algorithm(
-        "MlpPolicy", env, policy_kwargs={"layer_norm": True, "net_arch": [64, 32]}, seed=1, buffer_size=10
+        "MlpPolicy",
+        env,
+        policy_kwargs={"layer_norm": True, "actor_layer_norm": True, "net_arch": [64, 32]},
+        seed=1,
+        buffer_size=10,
     )
     params = model.policy.actor_state.params["params"]
     rng = np.random.default_rng(0)
