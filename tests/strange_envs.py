@@ -60,3 +60,14 @@ gym.register("Strange-v0", Strange, kwargs={"episode": 37})
 gym.register("Endless-v0", Strange, max_episode_steps=None)
 gym.register("Timed-v0", Strange, max_episode_steps=70)
 gym.register("Remembering-v0", Strange, kwargs={"episode": 37, "remembers": True})
+
+
+class WithoutReward(Strange):
+    """Pays NaN at every step."""
+
+    def step(self, action):
+        observation, _, terminated, truncated, info = super().step(action)
+        return observation, float("nan"), terminated, truncated, info
+
+
+gym.register("WithoutReward-v0", WithoutReward, kwargs={"episode": 37})

@@ -40,13 +40,14 @@ def to_markdown(title: str, introduction: Iterable[str], sections: Iterable[Sect
         text += f"\n## {section.title}\n"
         text += "".join(f"\n{note}\n" for note in section.notes)
         for table in section.tables:
-            rows = [
-                table.header,
-                ["---"] * len(table.header),
-                *([_markdown(cell) for cell in row] for row in table.rows),
-            ]
-            text += f"\n### {table.title}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+            text += f"\n### {table.title}\n\n" + "".join(f"{line}\n" for line in table_lines(table))
     return text
+
+
+def table_lines(table: Table) -> list[str]:
+    """A table in Markdown, without its title."""
+    body = ([_markdown(cell) for cell in row] for row in table.rows)
+    return [f"| {' | '.join(row)} |" for row in (table.header, ["---"] * len(table.header), *body)]
 
 
 def to_text(table: Table) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.figures import FOOTER_HEIGHT, PANEL_HEIGHT, PANEL_WIDTH, PANELS_PER_ROW, STYLE
@@ -54,10 +54,12 @@ def profile_figure(race: Race) -> Figure | None:
                 lines[0].set_dashes(look.dash)
             axes.plot(reached, shares, look.marker, color=look.color, markersize=3)
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_steps(round(x)) if x >= 1 else f"{x:g}"))
         axes.set(xlabel=label, xlim=(low, high), ylim=(-0.02, 1.02))
     figure.axes[0].set_ylabel("share of columns crossed")
     figure.axes[0].yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.0%}"))
-    figure.axes[1].xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_steps(round(x))))
     left = [ALGORITHMS[name].label for name in race.contenders if name not in names]
     others = f"; on too few of them: {', '.join(left)}" if left else ""
     _footer(figure, names, f"{len(columns)} columns that all of them raced on, median over seeds{others}")

@@ -62,7 +62,7 @@ def entry_text(entry: Entry | None, bold: bool = False) -> Text:
         return Text("under way", detail)
     if len(entry.failed) == len(entry.runs):
         return Text("failed", detail)
-    return Text(f"not crossed, {entry.last_score:,.2f}", detail)
+    return Text("not crossed" + ("" if entry.last_score is None else f", {entry.last_score:,.2f}"), detail)
 
 
 def contender_table(race: Race) -> Table:

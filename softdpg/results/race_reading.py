@@ -114,7 +114,7 @@ def _read_run(directory: RunDirectory, name: str, config: dict[str, Any], settin
         name=name,
         settings=settings,
         state=str(status.get("state", "interrupted")),
-        message=str(status.get("message", "")),
+        message=str(status.get("message", "")).partition(" (more in ")[0],  # paths are nobody else's business
         seconds=float(status.get("seconds", 0.0)),
         commit=as_text(config.get("commit")),
         versions=as_items(config["versions"]),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 
@@ -18,8 +18,7 @@ from softdpg.runs.display import format_seconds
 from softdpg.runs.environments import make_env
 from softdpg.studies.reproduce import check_engine, execute, make_engine, what_is_left
 
-EVALUATE_EVERY = 2_000
-EVALUATION_EPISODES = 10
+PROTOCOL: dict[str, Any] = {"evaluate_every": 2_000, "evaluation_episodes": 10, "checkpoint_every": 10_000}
 
 
 def race(
@@ -88,10 +87,9 @@ def _job(env: str, algo: str, seed: int, line: float, budget: int, hold: int, ou
         algo,
         budget,
         seed,
-        evaluate_every=EVALUATE_EVERY,
-        evaluation_episodes=EVALUATION_EPISODES,
         goal=line,
         after_crossing=hold,
+        **PROTOCOL,
         **{key: defaults[key] for key in paper.SWEPT if key in defaults},
     )
     return make_job(config, out)

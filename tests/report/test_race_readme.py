@@ -1,0 +1,42 @@
+"""The table of a race in a page, and what docs/results/race shows against its stored CSV."""
+
+from pathlib import Path
+
+import pytest
+from race_runs import two_contenders
+
+from softdpg.report.race_readme import BEGIN, END, with_table
+from softdpg.report.race_writing import write_race
+from softdpg.results.race import Race
+from softdpg.results.race_reading import read_race
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "docs" / "results" / "race"
+
+
+def test_the_table_takes_the_place_between_the_markers():
+    page = with_table(f"# Title\n\n{BEGIN}\nold\n{END}\n\nafter\n", two_contenders())
+    assert page == (
+        f"# Title\n\n{BEGIN}\n"
+        "| Column | Line | TD3 | SAC (SBX) |\n"
+        "| --- | --- | --- | --- |\n"
+        "| Ant (continuous) | 10.00 | **4 s, 4k steps**<br>1 of 1 seeds crossed "
+        "| 12 s, 4k steps<br>1 of 1 seeds crossed |\n"
+        "| Hopper (continuous) | 10.00 | **8 s, 8k steps**<br>1 of 1 seeds crossed "
+        "| not crossed, 9.50<br>0 of 1 seeds crossed |\n"
+        f"{END}\n\nafter\n"
+    )
+    assert with_table(page, two_contenders()) == page
+    with pytest.raises(ValueError, match="page must have the lines"):
+        with_table("# Title\n", two_contenders())
+
+
+@pytest.mark.skipif(not PUBLISHED.exists(), reason="the race's results are not there yet")
+def test_the_published_race_is_what_its_csv_says(tmp_path):
+    runs, warnings = read_race(PUBLISHED / "race.csv")
+    assert warnings == []
+    write_race(runs, tmp_path)
+    for name in ("race.csv", "race_curves.csv", "race.md"):
+        assert (tmp_path / name).read_bytes() == (PUBLISHED / name).read_bytes()
+    readme = (ROOT / "README.md").read_text()
+    assert with_table(readme, Race(runs)) == readme
