@@ -66,7 +66,7 @@ class SoftTD3(DPGAlgorithm):
     :class:`~softdpg.DDPG`, :class:`~softdpg.SoftDDPG` or there.
 
     :param n_steps: rewards of so many steps are summed before the critic's value; None for 3, and for 1 with Dict
-        observations or a buffer of one's own
+        observations, ``optimize_memory_usage`` or a buffer of one's own
     :param policy_delay: the actor is updated with every ``policy_delay``-th update of the critics
     :param target_policy_noise: only with ``smooth_target=False``: scale of TD3's noise on the target's action
     :param target_noise_clip: only with ``smooth_target=False``: bound of that noise
@@ -122,7 +122,8 @@ class SoftTD3(DPGAlgorithm):
         action_layer: ActionLayer | None = None,
     ) -> None:
         if n_steps is None:
-            n_steps = 3 if policy != "MultiInputPolicy" and keeps_n_steps(replay_buffer_class) else 1
+            possible = policy != "MultiInputPolicy" and keeps_n_steps(replay_buffer_class) and not optimize_memory_usage
+            n_steps = 3 if possible else 1
         self.policy_delay = policy_delay
         self.target_policy_noise = target_policy_noise
         self.target_noise_clip = target_noise_clip

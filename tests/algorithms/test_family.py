@@ -355,3 +355,9 @@ def test_several_environments_and_updates_in_a_call(make):
     model.learn(60)
     assert model._n_updates > 0
     assert model._n_updates % 4 == 0
+
+
+def test_soft_td3_sums_one_reward_where_the_buffer_cannot_sum_more():
+    saving = dict(optimize_memory_usage=True, replay_buffer_kwargs={"handle_timeout_termination": False})
+    assert SoftTD3("MlpPolicy", "Pendulum-v1", buffer_size=100, **saving).n_steps == 1
+    assert SoftTD3("MlpPolicy", "Pendulum-v1", buffer_size=100).n_steps == 3
