@@ -262,8 +262,15 @@ class DPGAlgorithm(SavedAlgorithm):
         """The only thing in which the algorithms of the family differ."""
         raise NotImplementedError
 
+    def _settle_sigma(self) -> None:
+        """Have a sigma to learn if ``sigma`` is ``"auto"``, and none if it has been set to anything else."""
+        learned = isinstance(self.sigma, str)
+        if learned != (self.policy.sigma_state is not None):
+            self.policy.sigma_state = make_sigma_state(self.policy.actor.action_dim) if learned else None
+
     def current_sigma(self) -> float | np.ndarray:
         """The scale of the smoothing noise now: a number, or ``(m,)`` if it is learned."""
+        self._settle_sigma()
         if self.policy.sigma_state is not None:
             return np.exp(np.asarray(self.policy.sigma_state.params))
         sigma = as_sigma(self.sigma)
@@ -315,6 +322,7 @@ class DPGAlgorithm(SavedAlgorithm):
         """Sample ``gradient_steps`` batches and update critics, actor and targets with each."""
         qf_schedule = self.qf_schedule or self.lr_schedule
         progress = self._current_progress_remaining
+        self._settle_sigma()
         # A learned sigma is part of what the update changes.
         sigma = 0.0 if self.policy.sigma_state is not None else self.current_sigma()
         rates = Rates(self.lr_schedule(progress), qf_schedule(progress), self.tau, sigma)

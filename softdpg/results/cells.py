@@ -216,11 +216,11 @@ def _protocol(settings: RunConfig) -> tuple[int, int, int]:
 def _row(env: str, cells: list[Cell]) -> Row:
     """The protocol with the paper's hyperparameters, the most algorithms, steps and seeds, in this order.
 
-    What a sweep varies is at its default in a row, unless an algorithm has no run there.
+    What a sweep varies is at its default in a row; outside the paper, unless an algorithm has no run there.
     """
     groups: dict[tuple[int, int, int], dict[str, Cell]] = {}
     at_default = {cell.algorithm for cell in cells if _unswept(cell)}
-    shown = [cell for cell in cells if _unswept(cell) or cell.algorithm not in at_default]
+    shown = [c for c in cells if _unswept(c) or not (c.in_paper or c.algorithm in at_default)]
     for cell in sorted(shown, key=_weight):
         groups.setdefault(_protocol(cell.settings), {})[cell.algorithm] = cell
     best = max(

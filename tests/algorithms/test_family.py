@@ -246,6 +246,15 @@ def test_sigma_set_later_takes_effect():
     assert not all(jax.tree.leaves(jax.tree.map(np.array_equal, changed, same)))
 
 
+def test_a_learned_sigma_can_be_set_and_learned_again():
+    model = SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, sigma="auto", actor_gradient="smoothed").learn(40)
+    model.sigma = 0.3
+    assert model.learn(8, reset_num_timesteps=False).current_sigma() == 0.3
+    model.sigma = "auto"
+    np.testing.assert_allclose(model.current_sigma(), [0.2])
+    assert model.learn(40, reset_num_timesteps=False).current_sigma() != pytest.approx(0.2, abs=1e-6)
+
+
 def test_soft_td3_takes_several_steps_where_it_can():
     from stable_baselines3.common.buffers import ReplayBuffer
 

@@ -106,7 +106,11 @@ def test_a_full_disk_stops_with_a_message_and_an_intact_checkpoint(tmp_path, sma
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--env", "Qendulum"], "no environment 'Qendulum'; did you mean Pendulum-v1, phys2d/Pendulum-v0?"),
+        (
+            ["--env", "Qendulum"],
+            "no environment 'Qendulum'; did you mean Pendulum-v1, phys2d/Pendulum-v0? (an environment of your own is "
+            "given with its module, mypackage.envs:MyEnv-v0 or ./my_env.py:MyEnv-v0)",
+        ),
         (["--env", "CartPole-v1"], "CartPole-v1 has a Discrete action space; softdpg needs a Box"),
         (
             ["--env", "Pendulum-v1", "--algo", "ddpg", "--sigma", "0.1"],
