@@ -92,9 +92,10 @@ def main(options: Options) -> None:
         contenders = ("DDPG", "SB3 DDPG") if options.quick else ("DDPG", C50, "SBX DDPG", "SB3 DDPG")
         results["memory"] = {name: result(start("memory", "Humanoid-v5", "one", name=name)) for name in contenders}
         print_memory(results["memory"])
-    write_json(results, options.out)
-    write_plot(results[settings[0]], options.out / "throughput.png")
-    print(f"wrote {options.out}/throughput.json and throughput.png after {time.time() - started:.0f} s")
+        write_json(results, options.out)
+        write_plot(results[settings[0]], options.out / "throughput.png")
+    print(f"wrote {', '.join(file.name for file in options.out.glob('throughput.*'))} in {options.out} ", end="")
+    print(f"after {time.time() - started:.0f} s")
 
 
 def write_json(results: dict[str, Any], out: Path) -> None:
