@@ -81,7 +81,7 @@ def curves_figure(race: Race) -> Figure | None:
         axes.axhline(column.goal, color="0.25", linewidth=0.9, linestyle=(0, (1, 1)), zorder=1)
         for name, entry in race.columns[column].items():
             _draw(axes, name, entry)
-        axes.set_title(env_title(column.env))
+        axes.set_title(env_title(column.env).replace(" (", "\n("))  # long names are wider than a panel
         axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.set_xlim(left=0)
         axes.set_xlabel("CPU seconds of training" if i >= len(panels) - columns else "")
