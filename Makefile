@@ -23,7 +23,7 @@ help:  ## Show the targets
 demo: .venv/.runtime  ## Train DDPG and Soft DDPG on discrete-reward Pendulum; a table and a picture in 5 minutes
 	$(BIN)/softdpg demo
 
-test: .venv/.dev  ## Run the test suite (under 10 minutes on two cores)
+test: .venv/.dev  ## Run the test suite (about 12 minutes on two cores the first time)
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests
 
 test-slow: .venv/.dev  ## Run the long learning tests
