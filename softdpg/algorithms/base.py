@@ -1,22 +1,20 @@
 """What DDPG, TD3 and the soft algorithms share: SB3's off-policy algorithm around the compiled update."""
 
-import warnings
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import gymnasium as gym
 import jax
 import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import maybe_make_env
-from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
+from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.noise import ActionNoise, NormalActionNoise, VectorizedActionNoise
+from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, ReplayBufferSamples, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
-from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from softdpg.algorithms.arguments import (
     check_flag,
@@ -27,25 +25,24 @@ from softdpg.algorithms.arguments import (
     check_whole,
 )
 from softdpg.algorithms.buffers import RecordReplayBuffer
+from softdpg.algorithms.devices import find_device
+from softdpg.algorithms.exploration import Exploration, check_exploration, make_action_noise
+from softdpg.algorithms.metrics import LoggedAlgorithm
 from softdpg.algorithms.networks import ActionLayer
-from softdpg.algorithms.noise import ColoredNoise, SmoothingNoise, noises
+from softdpg.algorithms.noise import SmoothingNoise, noises
 from softdpg.algorithms.policies import DDPGPolicy
-from softdpg.algorithms.saving import SavedAlgorithm
+from softdpg.algorithms.replay import flat_batch, make_replay_buffer
 from softdpg.algorithms.shapes import CheckedShape
 from softdpg.algorithms.sigma import Sigma, as_sigma, make_sigma_state
-from softdpg.algorithms.spaces import SpaceError, all_finite, check_spaces, flat_observations, float32_space
+from softdpg.algorithms.spaces import all_finite, check_spaces
 from softdpg.algorithms.types import Batch
 from softdpg.algorithms.update import DPG, Learned, Rates, compiled_updates, no_metrics
 
-_SATURATION_PATIENCE = 5_000  # updates with nearly all actions at a bound before the user is told
-_SATURATION_CHECK = 1_000  # updates between two looks at it
 _MOST_UPDATES_IN_A_CALL = 64
-_LOG_EVERY = 20  # updates between two looks at their results, for each of which the device has to be waited for
-Exploration = ActionNoise | float | Literal["sigma"] | None
 SelfAlgorithm = TypeVar("SelfAlgorithm", bound="DPGAlgorithm")
 
 
-class DPGAlgorithm(SavedAlgorithm):
+class DPGAlgorithm(LoggedAlgorithm):
     """Deterministic policy gradients on SB3's off-policy loop; a subclass says what its critics are asked.
 
     The agent works in actions scaled to [-1, 1]. Parameters are those of the subclasses.
@@ -133,8 +130,6 @@ class DPGAlgorithm(SavedAlgorithm):
         self._policy_defaults = policy_defaults
         self._device_name = str(device)
         self._metrics = no_metrics()
-        self._logged_updates = 0
-        self._told_of_saturation = False
         if _init_setup_model:
             self._setup_model()
 
@@ -170,13 +165,13 @@ class DPGAlgorithm(SavedAlgorithm):
     def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         if isinstance(env, gym.Env):
             env = CheckedShape(env)
-        return SavedAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+        return LoggedAlgorithm._wrap_env(env, verbose, monitor_wrapper)
 
     def _setup_model(self) -> None:
         self._check_arguments()  # once more: load sets attributes after the constructor
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
-        self.action_noise = self._make_action_noise(self.action_noise)
+        self.action_noise = make_action_noise(self.action_noise, self.action_space.shape, self.n_envs, self.noise_color)
         if self.replay_buffer is None:
             self._setup_replay_buffer()
         self._convert_train_freq()
@@ -189,22 +184,8 @@ class DPGAlgorithm(SavedAlgorithm):
         if self.sigma == "auto":
             self.policy.sigma_state = make_sigma_state(self.policy.actor.action_dim)
         if self._device_name != "auto":
-            placed = jax.device_put((self.policy.actor_state, self.policy.qf_state), _device(self._device_name))
+            placed = jax.device_put((self.policy.actor_state, self.policy.qf_state), find_device(self._device_name))
             self.policy.actor_state, self.policy.qf_state = placed
-
-    def _make_action_noise(self, action_noise: Any) -> ActionNoise | None:
-        """The noise that a checked ``action_noise`` stands for, one for each environment."""
-        shape = self.action_space.shape
-        if isinstance(action_noise, VectorizedActionNoise):  # of a saved model, whose environments were perhaps others
-            action_noise = action_noise.base_noise
-        if isinstance(action_noise, str):
-            action_noise = SmoothingNoise(shape)
-        elif not isinstance(action_noise, ActionNoise) and action_noise:
-            white = NormalActionNoise(np.zeros(shape), np.full(shape, action_noise))
-            action_noise = ColoredNoise(shape, action_noise, self.noise_color) if self.noise_color else white
-        if not action_noise or self.n_envs == 1:
-            return action_noise or None
-        return VectorizedActionNoise(action_noise, self.n_envs)
 
     def _setup_lr_schedule(self) -> None:
         super()._setup_lr_schedule()
@@ -214,39 +195,18 @@ class DPGAlgorithm(SavedAlgorithm):
 
     def _setup_replay_buffer(self) -> None:
         # What is chosen here is not noted: a model that is loaded with other settings chooses anew.
-        buffer_class = self.replay_buffer_class or self._default_buffer()
-        if self.n_steps > 1 and not keeps_n_steps(self.replay_buffer_class):
-            warnings.warn(
-                f"n_steps={self.n_steps} has no effect with replay_buffer_class={buffer_class.__name__}: "
-                "give the buffer its own n_steps and gamma through replay_buffer_kwargs if it has them",
-                stacklevel=4,
-            )
-        kwargs = dict(self.replay_buffer_kwargs)
-        if issubclass(buffer_class, RecordReplayBuffer | NStepReplayBuffer):
-            kwargs = {"n_steps": self.n_steps, "gamma": self.gamma, **kwargs}
-        if issubclass(buffer_class, HerReplayBuffer):
-            assert self.env is not None, "HerReplayBuffer needs an environment"
-            kwargs["env"] = self.env
-        self.replay_buffer = buffer_class(
+        self.replay_buffer = make_replay_buffer(
+            self.replay_buffer_class,
             self.buffer_size,
-            # Whatever precision the environment has, the buffer keeps float32: half the memory, all that is needed
-            float32_space(self.observation_space),
+            self.observation_space,
             self.action_space,
-            device="cpu",
+            self.env,
             n_envs=self.n_envs,
+            n_steps=self.n_steps,
+            gamma=self.gamma,
             optimize_memory_usage=self.optimize_memory_usage,
-            **kwargs,
+            replay_buffer_kwargs=self.replay_buffer_kwargs,
         )
-
-    def _default_buffer(self) -> type[ReplayBuffer]:
-        space = self.observation_space
-        if isinstance(space, spaces.Dict):
-            if self.n_steps > 1:
-                raise SpaceError(f"n_steps={self.n_steps}: only 1 is supported for Dict observation spaces")
-            return DictReplayBuffer
-        if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating) and not self.optimize_memory_usage:
-            return RecordReplayBuffer
-        return ReplayBuffer if self.n_steps == 1 else NStepReplayBuffer
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Seed JAX, NumPy, Python and the action space; see SB3."""
@@ -277,7 +237,7 @@ class DPGAlgorithm(SavedAlgorithm):
         return float(sigma(self._current_progress_remaining) if callable(sigma) else sigma)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_device_name", "_metrics", "_logged_updates"]
+        return [*super()._excluded_save_params(), "_device_name"]
 
     def learn(
         self: SelfAlgorithm,
@@ -356,38 +316,8 @@ class DPGAlgorithm(SavedAlgorithm):
         assert self.replay_buffer is not None
         if isinstance(self.replay_buffer, RecordReplayBuffer):
             return Batch(*self.replay_buffer.sample_arrays(batch_size, env=self._vec_normalize_env))
-        return self._as_batch(self.replay_buffer.sample(batch_size, env=self._vec_normalize_env))
-
-    def _as_batch(self, samples: ReplayBufferSamples) -> Batch:
-        """Samples of any SB3 buffer as flat NumPy arrays: ``(batch, d)``, ``(batch, m)`` and ``(batch,)``."""
-        size = len(samples.actions)
-        discounts = np.full(size, self.gamma, np.float32) if samples.discounts is None else samples.discounts.numpy()
-        observations, next_observations = (
-            flat_observations(_numpy(part), self.observation_space, self.policy.normalize_images)
-            for part in (samples.observations, samples.next_observations)
-        )
-        return Batch(
-            observations,
-            samples.actions.numpy(),
-            next_observations,
-            samples.dones.numpy().reshape(size),
-            samples.rewards.numpy().reshape(size),
-            discounts.reshape(size),
-        )
-
-    def _warn_of_saturation(self) -> None:
-        # Every so often: the number has to be waited for.
-        if self._told_of_saturation or self._n_updates % _SATURATION_CHECK >= max(self.gradient_steps, 1):
-            return
-        if self._metrics["saturated_updates"] * self.policy_delay >= _SATURATION_PATIENCE:
-            self._told_of_saturation = True
-            warnings.warn(
-                f"more than 99 % of the actions have been at a bound for {_SATURATION_PATIENCE:,} updates: the policy "
-                'has probably stopped learning. Likely causes: estimator="paper" where returns are negative '
-                '(use estimator="centered"), a learning rate that is too high, or rewards of a very large scale '
-                "(scale them, or use layer norm: policy_kwargs={'layer_norm': True})",
-                stacklevel=2,
-            )
+        samples = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
+        return flat_batch(samples, self.observation_space, self.gamma, self.policy.normalize_images)
 
     def _setup_learn(
         self,
@@ -437,63 +367,3 @@ class DPGAlgorithm(SavedAlgorithm):
         from softdpg.algorithms.export import export_policy
 
         return export_policy(self.policy, path, self.get_vec_normalize_env(), {"algorithm": type(self).__name__})
-
-    def dump_logs(self) -> None:
-        """Write the log, with the results of the last update."""
-        if self._n_updates:
-            self._record_updates(at_once=True)
-        super().dump_logs()
-
-    def _record_updates(self, at_once: bool = False) -> None:
-        """Give the results of the last update to the logger, so that callbacks find them in its ``name_to_value``.
-
-        Losses have to be waited for: they are looked at every 20 updates, when the logger has none, and for the log.
-        """
-        if not hasattr(self, "_logger"):  # train() without learn()
-            return
-        self.logger.record("train/learning_rate", self.lr_schedule(self._current_progress_remaining))
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        recent = self._n_updates - self._logged_updates < _LOG_EVERY and "train/q_mean" in self.logger.name_to_value
-        if recent and not at_once:
-            return
-        self._logged_updates = self._n_updates
-        for name, value in self._metrics.items():
-            self.logger.record(f"train/{name}", float(value))
-
-
-def check_exploration(action_noise: Any) -> None:
-    """``ValueError`` unless ``action_noise`` is a standard deviation, ``"sigma"``, SB3's noise or None."""
-    number = isinstance(action_noise, int | float | np.number) and not isinstance(action_noise, bool)
-    named = isinstance(action_noise, str) and action_noise == "sigma"
-    if action_noise is None or isinstance(action_noise, ActionNoise) or named:
-        return
-    if not number or not 0 <= action_noise < np.inf:
-        raise ValueError(
-            f'action_noise must be a standard deviation >= 0, "sigma", an ActionNoise or None: {action_noise!r}'
-        )
-
-
-def _numpy(observations: Any) -> Any:
-    """Tensors of PyTorch, or a dict of them, as NumPy arrays."""
-    if isinstance(observations, dict):
-        return {name: part.numpy() for name, part in observations.items()}
-    return observations.numpy()
-
-
-def keeps_n_steps(replay_buffer_class: type[ReplayBuffer] | None) -> bool:
-    """Whether a buffer takes ``n_steps`` from the algorithm; None is the algorithm's own choice."""
-    return replay_buffer_class is None or issubclass(replay_buffer_class, RecordReplayBuffer)
-
-
-def _device(name: str) -> jax.Device:
-    """The device of JAX with SB3's name, ``cuda`` or ``cuda:1``, or JAX's own, ``gpu`` or ``cpu``."""
-    platform, _, index = name.partition(":")
-    platform = {"cuda": "gpu"}.get(platform, platform)
-    try:
-        return jax.devices(platform)[int(index or 0)]
-    except (RuntimeError, IndexError, ValueError):
-        if platform == "gpu":
-            warnings.warn(f"device={name!r}: JAX has no such GPU, going on with the CPU", stacklevel=5)
-            return jax.devices("cpu")[0]
-        available = sorted({device.platform for device in jax.devices()} | {"auto", "cpu"})
-        raise ValueError(f"device {name!r} is not available to JAX; available: {', '.join(available)}") from None

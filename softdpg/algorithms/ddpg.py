@@ -5,7 +5,8 @@ from typing import Any
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from softdpg.algorithms.base import DPGAlgorithm, Exploration
+from softdpg.algorithms.base import DPGAlgorithm
+from softdpg.algorithms.exploration import Exploration
 from softdpg.algorithms.networks import ActionLayer
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.update import DPG

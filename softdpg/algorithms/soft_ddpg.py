@@ -12,8 +12,8 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
 from softdpg.algorithms.arguments import check_choice, check_flag, check_whole
-from softdpg.algorithms.base import Exploration
 from softdpg.algorithms.ddpg import DDPG
+from softdpg.algorithms.exploration import Exploration
 from softdpg.algorithms.networks import ActionLayer
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.sigma import Sigma, as_sigma, log_sigma_gradient

@@ -8,9 +8,11 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
 from softdpg.algorithms.arguments import check_choice, check_flag, check_scale
-from softdpg.algorithms.base import DPGAlgorithm, Exploration, keeps_n_steps
+from softdpg.algorithms.base import DPGAlgorithm
+from softdpg.algorithms.exploration import Exploration
 from softdpg.algorithms.networks import ActionLayer
 from softdpg.algorithms.policies import DDPGPolicy
+from softdpg.algorithms.replay import keeps_n_steps
 from softdpg.algorithms.sigma import Sigma
 from softdpg.algorithms.smoothing import Scale, perturbed, smoothed_value
 from softdpg.algorithms.soft_ddpg import Estimator, SoftDPG, check_smoothing

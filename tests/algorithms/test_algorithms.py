@@ -25,6 +25,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from softdpg import DDPG, SoftDDPG
 from softdpg.algorithms.buffers import RecordReplayBuffer
+from softdpg.algorithms.replay import flat_batch
 
 SMALL = dict(learning_starts=20, batch_size=16, buffer_size=2_000, seed=0, policy_kwargs=dict(net_arch=[16, 16]))
 
@@ -251,7 +252,7 @@ def test_dict_observations_with_her(make):
     assert model._n_updates == 60
     observation = env.reset(seed=0)[0]
     assert model.predict(observation)[0].shape == (4,)
-    batch = model._as_batch(model.replay_buffer.sample(16))
+    batch = flat_batch(model.replay_buffer.sample(16), model.observation_space, model.gamma)
     assert batch.observations.shape == (16, 12)
 
 
@@ -273,7 +274,7 @@ def test_n_step_returns(make):
     model = make(n_steps=3)
     model.learn(60)
     assert isinstance(model.replay_buffer, RecordReplayBuffer)
-    batch = model._as_batch(model.replay_buffer.sample(64))
+    batch = flat_batch(model.replay_buffer.sample(64), model.observation_space, model.gamma)
     assert set(np.round(np.unique(batch.discounts), 6)) <= {np.round(np.float32(0.99**k), 6) for k in (1, 2, 3)}
     assert batch.discounts.min() < 0.98
 
@@ -283,13 +284,13 @@ def test_time_limit_is_not_a_terminal_state():
     model.learn(210)  # Pendulum never terminates; its episodes are cut after 200 steps
     buffer = model.replay_buffer
     assert buffer.dones[199, 0] == buffer.timeouts[199, 0] == 1
-    assert model._as_batch(buffer._get_samples(np.arange(210))).dones.sum() == 0
+    assert flat_batch(buffer._get_samples(np.arange(210)), model.observation_space, model.gamma).dones.sum() == 0
 
 
 def test_termination_is_terminal():
     model = make_ddpg("InvertedPendulum-v5", learning_starts=1_000)
     model.learn(100)
-    batch = model._as_batch(model.replay_buffer._get_samples(np.arange(100)))
+    batch = flat_batch(model.replay_buffer._get_samples(np.arange(100)), model.observation_space, model.gamma)
     assert batch.dones.sum() == model.replay_buffer.dones.sum() > 0
 
 

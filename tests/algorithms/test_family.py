@@ -9,18 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
-from test_update import BATCH, LEARNING_RATE, QF_LEARNING_RATE, TAU, D, M, assert_trees_close, run
+from updates import BATCH, LEARNING_RATE, QF_LEARNING_RATE, TAU, D, M, assert_trees_close, run
 
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
-from softdpg.algorithms import base
+from softdpg.algorithms import metrics
 from softdpg.algorithms.networks import LayerNorm
+from softdpg.algorithms.noise import ColoredNoise
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.sigma import SIGMA_BOUNDS, ascend_log_sigma, log_sigma_gradient, make_sigma_state
 from softdpg.algorithms.smoothing import gaussian_perturbations, perturbed
 from softdpg.algorithms.soft_ddpg import SoftDPG
 from softdpg.algorithms.soft_td3 import SoftTwinDPG
 from softdpg.algorithms.td3 import TwinDelayedDPG
-from softdpg.algorithms.types import Batch
 from softdpg.algorithms.update import DPG
 
 SMALL = dict(learning_starts=20, batch_size=16, buffer_size=2_000, seed=0)
@@ -32,19 +32,6 @@ def make_policy(**kwargs):
     policy = DDPGPolicy(*box, lambda _: 0.0, **{"net_arch": [32, 24], "n_critics": 2, **kwargs})
     policy.build(jax.random.PRNGKey(3))
     return policy
-
-
-@pytest.fixture
-def batch():
-    rng = np.random.default_rng(0)
-    return Batch(
-        rng.normal(size=(BATCH, D)).astype(np.float32),
-        rng.uniform(-1, 1, size=(BATCH, M)).astype(np.float32),
-        rng.normal(size=(BATCH, D)).astype(np.float32),
-        (rng.random(BATCH) < 0.3).astype(np.float32),
-        rng.normal(size=BATCH).astype(np.float32),
-        np.full(BATCH, 0.9, np.float32),
-    )
 
 
 # SBX
@@ -291,7 +278,7 @@ def test_exploring_with_sigma_has_its_scale():
 @pytest.mark.parametrize("beta", [0.0, 1.0, 2.0])
 def test_power_of_coloured_noise_falls_with_its_color(beta):
     np.random.seed(0)  # noqa: NPY002
-    noise = base.ColoredNoise((3,), 0.3, beta, period=256)
+    noise = ColoredNoise((3,), 0.3, beta, period=256)
     stretches = []
     for _ in range(200):
         stretches.append([noise() for _ in range(256)])
@@ -305,12 +292,12 @@ def test_power_of_coloured_noise_falls_with_its_color(beta):
 
 def test_coloured_noise_goes_on_from_its_state():
     np.random.seed(0)  # noqa: NPY002
-    noise = base.ColoredNoise((2,), 0.3, 1.0, period=10)
+    noise = ColoredNoise((2,), 0.3, 1.0, period=10)
     for _ in range(7):
         noise()
     state = noise.get_state()
     rest = [noise() for _ in range(3)]
-    other = base.ColoredNoise((2,), 0.3, 1.0, period=10)
+    other = ColoredNoise((2,), 0.3, 1.0, period=10)
     other.set_state(state)
     np.testing.assert_array_equal([other() for _ in range(3)], rest)
 
@@ -335,8 +322,8 @@ def test_qf_learning_rate_reports_what_was_given():
 
 
 def test_saturation_gives_one_warning(monkeypatch):
-    monkeypatch.setattr(base, "_SATURATION_PATIENCE", 5)
-    monkeypatch.setattr(base, "_SATURATION_CHECK", 10)
+    monkeypatch.setattr(metrics, "_SATURATION_PATIENCE", 5)
+    monkeypatch.setattr(metrics, "_SATURATION_CHECK", 10)
     model = DDPG("MlpPolicy", "Pendulum-v1", **TINY)
     params = model.policy.actor_state.params
     params["params"]["Dense_2"]["bias"] = jnp.full(1, 10.0)

@@ -7,16 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
+from updates import BATCH, LEARNING_RATE, QF_LEARNING_RATE, TAU, D, M, assert_trees_close, run
 
 from examples import soft_ddpg_plain as plain
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.smoothing import gaussian_perturbations
 from softdpg.algorithms.soft_ddpg import SoftDPG
-from softdpg.algorithms.types import Batch
-from softdpg.algorithms.update import DPG, Learned, Rates, compiled_updates, no_metrics
-
-BATCH, D, M = 16, 3, 2
-LEARNING_RATE, QF_LEARNING_RATE, TAU = 1e-3, 2e-3, 0.05
+from softdpg.algorithms.update import DPG
 
 
 @pytest.fixture(params=["second", "input"])
@@ -27,35 +24,8 @@ def policy(request):
     return policy
 
 
-@pytest.fixture
-def batch():
-    rng = np.random.default_rng(0)
-    return Batch(
-        rng.normal(size=(BATCH, D)).astype(np.float32),
-        rng.uniform(-1, 1, size=(BATCH, M)).astype(np.float32),
-        rng.normal(size=(BATCH, D)).astype(np.float32),
-        (rng.random(BATCH) < 0.3).astype(np.float32),
-        rng.normal(size=BATCH).astype(np.float32),
-        np.full(BATCH, 0.9, np.float32),
-    )
-
-
 def copies(*trees):
     return jax.tree.map(jnp.copy, trees)
-
-
-def assert_trees_close(got, want, rtol=2e-4, atol=2e-6):
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol), got, want)
-
-
-def run(dpg, policy, batch, steps=5, sigma=0.0, with_actor=(True,), together=1):
-    """``steps`` updates from the same start, ``together`` in a call; (actor, critic, metrics)."""
-    learned = Learned(policy.actor_state, policy.qf_state, policy.sigma_state, jax.random.PRNGKey(7), no_metrics())
-    batches = jax.tree.map(lambda array: np.stack([array] * together), batch)
-    rates = Rates(LEARNING_RATE, QF_LEARNING_RATE, TAU, sigma)
-    for _ in range(steps // together):
-        learned = compiled_updates()(dpg, with_actor, learned, batches, rates)
-    return learned.actor, learned.critics, learned.metrics
 
 
 def run_plain(sigma, n_samples, policy, batch, steps=5):
