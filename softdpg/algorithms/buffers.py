@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
+from stable_baselines3.common.buffers import BaseBuffer, NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -25,11 +25,12 @@ _LARGEST_BLOCK = 1024  # records under one checksum
 _VIEWS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
-class RecordReplayBuffer(ReplayBuffer):
+class RecordReplayBuffer(NStepReplayBuffer):
     """SB3's ``ReplayBuffer`` with a transition as one float32 record, so that a batch is gathered in one go.
 
     A record is ``[observation, next observation, action, reward, done, timeout]``; SB3's arrays are views of the
-    records. Samples are those of SB3's ``ReplayBuffer``, index for index, under the same state of ``numpy.random``.
+    records. Samples are those of SB3's ``ReplayBuffer``, or for several steps of its ``NStepReplayBuffer``, index for
+    index, under the same state of ``numpy.random``.
     The parameters are SB3's; ``optimize_memory_usage`` is not supported.
 
     :param n_steps: rewards of so many steps are summed, up to the end of the episode or the newest transition
@@ -37,7 +38,7 @@ class RecordReplayBuffer(ReplayBuffer):
     """
 
     def __init__(self, *args: Any, n_steps: int = 1, gamma: float = 0.99, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        ReplayBuffer.__init__(self, *args, **kwargs)
         self.n_steps, self.gamma = n_steps, gamma
         if self.optimize_memory_usage:
             raise ValueError("RecordReplayBuffer does not support optimize_memory_usage=True")

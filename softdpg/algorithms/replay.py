@@ -17,7 +17,7 @@ from softdpg.algorithms.types import Batch
 
 def keeps_n_steps(replay_buffer_class: type[ReplayBuffer] | None) -> bool:
     """Whether a buffer takes ``n_steps`` from the algorithm; None is the algorithm's own choice."""
-    return replay_buffer_class is None or issubclass(replay_buffer_class, RecordReplayBuffer)
+    return replay_buffer_class is None or issubclass(replay_buffer_class, NStepReplayBuffer)
 
 
 def make_replay_buffer(
@@ -45,7 +45,7 @@ def make_replay_buffer(
             stacklevel=5,
         )
     kwargs = dict(replay_buffer_kwargs)
-    if issubclass(buffer_class, RecordReplayBuffer | NStepReplayBuffer):
+    if issubclass(buffer_class, NStepReplayBuffer):
         kwargs = {"n_steps": n_steps, "gamma": gamma, **kwargs}
     if issubclass(buffer_class, HerReplayBuffer):
         assert env is not None, "HerReplayBuffer needs an environment"

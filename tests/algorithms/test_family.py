@@ -343,6 +343,20 @@ def test_n_steps_with_another_buffer_warns():
         DDPG("MlpPolicy", "Pendulum-v1", **TINY, n_steps=3, replay_buffer_class=ReplayBuffer)
 
 
+@pytest.mark.parametrize("algorithm", [DDPG, SoftTD3])
+def test_sb3s_n_step_buffer_is_given_the_steps(algorithm):
+    from stable_baselines3.common.buffers import NStepReplayBuffer
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given = algorithm("MlpPolicy", "Pendulum-v1", **TINY, n_steps=3, replay_buffer_class=NStepReplayBuffer)
+        chosen = algorithm("MlpPolicy", "Pendulum-v1", **TINY, n_steps=3)
+    assert type(given.replay_buffer) is NStepReplayBuffer
+    assert isinstance(chosen.replay_buffer, NStepReplayBuffer)
+    for model in (given, chosen):
+        assert (model.replay_buffer.n_steps, model.replay_buffer.gamma) == (3, model.gamma)
+
+
 @pytest.mark.parametrize("make", [TD3, SoftTD3])
 def test_several_environments_and_updates_in_a_call(make):
     from stable_baselines3.common.env_util import make_vec_env
