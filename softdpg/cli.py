@@ -13,7 +13,10 @@ import tyro
 
 from softdpg import paper
 from softdpg.errors import UserError, near_matches, require_extra
+from softdpg.runs.env_kwargs import ENV_KWARGS_METAVAR, parse
 from softdpg.runs.terminal import silence, speak_any_encoding
+
+EnvKwargsFlag = Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar=ENV_KWARGS_METAVAR)]
 
 
 def train(
@@ -103,6 +106,7 @@ def tune(
     seed: int = 0,
     evaluate_every: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    env_kwargs: EnvKwargsFlag = None,
     out: Path = Path("runs/tune"),
 ) -> None:
     """Search for good hyperparameters. The same command again goes on with a search that was stopped or killed.
@@ -117,6 +121,7 @@ def tune(
         seed: Seed of the search and of its runs.
         evaluate_every: Steps between two evaluations, after each of which a trial may be stopped early.
         workers: Trials side by side. All cores unless given.
+        env_kwargs: Arguments of the environment's constructor.
         out: Directory of the search: its database, its runs, best.yaml for softdpg train --config, importance.png.
     """
     require_extra("tune", "softdpg tune")
@@ -125,7 +130,7 @@ def tune(
     from softdpg.studies.tune import run
 
     settings = read_config_file(config) if config else {}
-    given = {"env": env, "algo": algo, "evaluate_every": evaluate_every}
+    given = {"env": env, "algo": algo, "evaluate_every": evaluate_every, "env_kwargs": _env_kwargs(env_kwargs)}
     settings |= {name: value for name, value in given.items() if value is not None}
     sys.exit(run(settings | {"steps": budget, "seed": seed}, out, trials=trials, params=params, workers=workers))
 
@@ -182,6 +187,7 @@ def evaluate(
     episodes: int = 100,
     seed: int = 0,
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None,
+    env_kwargs: EnvKwargsFlag = None,
     trust: bool = False,
 ) -> None:
     """Evaluate the policy of a run anew, with deterministic episodes. Runs no code from the run's files.
@@ -191,14 +197,17 @@ def evaluate(
         episodes: Number of episodes.
         seed: Seed of the episodes.
         env: An environment instead of the run's own, by id; its module, if it names one, is imported.
-        trust: Import the module that the run's environment is from (module:Id-v0), which can run any code.
+        env_kwargs: Arguments of the environment instead of the run's own.
+        trust: Do what the run's settings ask for, which can run any code: import a module (module:Id-v0), use texts.
     """
     from softdpg.runs.threads import use_one_thread
 
     use_one_thread()
     from softdpg.runs.evaluate_run import evaluate_run
 
-    returns = evaluate_run(run, episodes=episodes, seed=seed, env_id=env, trust=trust)
+    returns = evaluate_run(
+        run, episodes=episodes, seed=seed, env_id=env, env_kwargs=_env_kwargs(env_kwargs), trust=trust
+    )
     print(f"{returns.mean():.2f} ± {returns.std():.2f} over {episodes} episodes", end="")
     print(f" (from {returns.min():.2f} to {returns.max():.2f})")
 
@@ -209,6 +218,7 @@ def watch(
     episodes: int = 1,
     seed: int = 0,
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None,
+    env_kwargs: EnvKwargsFlag = None,
     trust: bool = False,
 ) -> None:
     """Render the policy of a run to a video, without a screen. Runs no code from the run's files.
@@ -218,11 +228,15 @@ def watch(
         out: The video, ending in .mp4 or .gif. RUN/video.mp4 unless given.
         episodes: Number of episodes.
         seed: Seed of the episodes.
+        env: An environment instead of the run's own, by id; its module, if it names one, is imported.
+        env_kwargs: Arguments of the environment instead of the run's own.
+        trust: Do what the run's settings ask for, which can run any code: import a module (module:Id-v0), use texts.
     """
     require_extra("video", "softdpg watch")
     from softdpg.runs.watch import watch
 
-    print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed, env_id=env, trust=trust)}")
+    chosen: Any = {"env_id": env, "env_kwargs": _env_kwargs(env_kwargs), "trust": trust}
+    print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed, **chosen)}")
 
 
 def export(
@@ -230,6 +244,7 @@ def export(
     to: Literal["onnx", "numpy", "safetensors"] = "onnx",
     out: Path | None = None,
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None,
+    env_kwargs: EnvKwargsFlag = None,
     trust: bool = False,
 ) -> None:
     """Write the policy of a run for use without softdpg. Runs no code from the run's files.
@@ -239,11 +254,13 @@ def export(
         to: onnx, one Python file that needs NumPy alone, or safetensors.
         out: The file. RUN/policy.onnx, policy.py or policy.safetensors unless given.
         env: An environment instead of the run's own, by id; its module, if it names one, is imported.
-        trust: Import the module that the run's environment is from (module:Id-v0), which can run any code.
+        env_kwargs: Arguments of the environment instead of the run's own.
+        trust: Do what the run's settings ask for, which can run any code: import a module (module:Id-v0), use texts.
     """
     from softdpg.runs.export_run import export_run
 
-    print(f"wrote {export_run(run, to=to, out=out, env_id=env, trust=trust)}")
+    chosen: Any = {"env_id": env, "env_kwargs": _env_kwargs(env_kwargs), "trust": trust}
+    print(f"wrote {export_run(run, to=to, out=out, **chosen)}")
 
 
 def theory(
@@ -365,6 +382,11 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "report": report,
     "version": version,
 }
+
+
+def _env_kwargs(texts: tuple[str, ...] | None) -> Any:
+    """What ``--env-kwargs`` gives; None if it was not given."""
+    return None if texts is None else parse(texts)
 
 
 def _config_file(arguments: list[str]) -> dict[str, Any]:

@@ -76,8 +76,12 @@ class RecordReplayBuffer(NStepReplayBuffer):
 
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> ReplayBufferSamples:
         """Gather the records that SB3 would keep at ``batch_inds``, ``(batch,)`` indices below ``size()``."""
-        obs, actions, next_obs, *rest = self._gather(batch_inds, env)
-        shape = (len(batch_inds), *self.obs_shape)
+        return self._as_samples(self._gather(batch_inds, env))
+
+    def _as_samples(self, arrays: tuple[np.ndarray, ...]) -> ReplayBufferSamples:
+        """What :meth:`sample_arrays` gives as SB3 has it."""
+        obs, actions, next_obs, *rest = arrays
+        shape = (len(obs), *self.obs_shape)
         arrays = (obs.reshape(shape), actions, next_obs.reshape(shape), *(array[:, None] for array in rest))
         samples = ReplayBufferSamples(*(self.to_torch(array, copy=False) for array in arrays))
         return samples if self.n_steps > 1 else samples._replace(discounts=None)

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from softdpg.runs.directory import RunDirectory, find_runs
 OPEN_GROUPS = ("hyperparameters", "versions", "machine")
 # Hyperparameters that are not in the open group: two have columns of their own, one is in the algorithm's name.
 NAMED = (*SMOOTHING, "estimator")
+# Settings that have a column only if a run departs from their defaults.
+OPTIONAL = ("n_envs", "env_kwargs")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet's formula may begin with
 COLUMNS = (
     *("run", "env", "algorithm", "seed", "steps", "sigma", "n_samples", "evaluation.every", "evaluation.episodes"),
@@ -54,7 +57,7 @@ def write_csv(runs: Iterable[Run]) -> str:
         settings = run.settings
         fixed: dict[str, Any] = {
             "run": run.name,
-            "env": run.env,
+            "env": settings.env,
             "algorithm": run.algorithm,
             "seed": run.seed,
             "steps": settings.steps,
@@ -64,20 +67,24 @@ def write_csv(runs: Iterable[Run]) -> str:
             "commit": run.commit,
             "state": run.state,
             "seconds": run.seconds,
-        } | ({"n_envs": settings.n_envs} if settings.n_envs > 1 else {})
+        } | {name: as_text(getattr(settings, name)) for name in OPTIONAL if getattr(settings, name) != _usual(name)}
         hyperparameters = tuple((key, as_text(value)) for key, value in settings.hyperparameters if key not in NAMED)
         for group, items in zip(OPEN_GROUPS, (hyperparameters, run.versions, run.machine), strict=True):
             fixed |= {f"{group}.{key}": value for key, value in items}
         for step, mean, std in zip(run.evaluated_at, run.means, run.stds, strict=True):
             rows.append(fixed | {"step": int(step), "mean": float(mean), "std": float(std)})
     open_columns = {key for row in rows for key in row} - set(COLUMNS)
-    groups = ["n_envs", *OPEN_GROUPS]
+    groups = [*OPTIONAL, *OPEN_GROUPS]
     order = [*COLUMNS[:9], *sorted(open_columns, key=lambda key: (groups.index(key.split(".")[0]), key))]
     out = io.StringIO()
     writer = csv.DictWriter(out, order + list(COLUMNS[9:]), restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows({key: escaped(value) for key, value in row.items()} for row in rows)
     return out.getvalue()
+
+
+def _usual(name: str) -> Any:
+    return signature(RunConfig).parameters[name].default
 
 
 def escaped(value: Any) -> Any:
@@ -194,7 +201,7 @@ def _run_from_rows(rows: list[dict[str, str]]) -> Run:
             int(first["seed"]),
             int(first["evaluation.every"]),
             int(first["evaluation.episodes"]),
-            n_envs=int(first.get("n_envs") or 1),
+            **{name: from_text(first[name]) for name in OPTIONAL if first.get(name)},
             estimator=entry.hyperparameters.get("estimator"),
             **{name: from_text(first[name]) for name in SMOOTHING},
             **{name: from_text(text) for name, text in hyperparameters.items()},

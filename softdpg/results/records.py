@@ -66,8 +66,9 @@ class Run:
 
     @property
     def env(self) -> str:
-        """Gymnasium id of the environment."""
-        return self.settings.env
+        """Gymnasium id of the environment, with its arguments if it has any: they make it another one."""
+        arguments = self.settings.env_kwargs
+        return f"{self.settings.env} ({arguments})" if arguments else self.settings.env
 
     @property
     def algorithm(self) -> str:

@@ -11,6 +11,7 @@ from softdpg import paper
 from softdpg.algorithms import registry
 from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, at_least, has_type, stored_type, type_name
 from softdpg.errors import UserError, near_matches
+from softdpg.runs.env_kwargs import EnvKwargs
 
 FORMAT = 2  # of config.json; files of format 1, of version 0.1.0, have no number
 # In config.json beside the environment, where the others are one level further down. None where there is no such thing.
@@ -41,6 +42,7 @@ class RunConfig:
     :param n_envs: environments side by side; each takes a step before an update
     :param goal: the run ends where two evaluations in a row have a mean of at least this, the crossing
     :param after_crossing: or so many steps later, but at ``steps`` at the latest
+    :param env_kwargs: arguments of the environment's constructor
     :param hyperparameters: pairs (name, value), sorted, without those that are None
     """
 
@@ -54,6 +56,7 @@ class RunConfig:
     n_envs: int
     goal: float | None
     after_crossing: int
+    env_kwargs: EnvKwargs
     hyperparameters: tuple[tuple[str, Any], ...]
 
     def __init__(
@@ -68,6 +71,7 @@ class RunConfig:
         n_envs: int = 1,
         goal: float | None = None,
         after_crossing: int = 0,
+        env_kwargs: Mapping[str, Any] = EnvKwargs(),
         hyperparameters: Iterable[tuple[str, Any]] = (),
         **more: Any,
     ) -> None:
@@ -83,6 +87,7 @@ class RunConfig:
             "n_envs": n_envs,
             "goal": goal,
             "after_crossing": after_crossing,
+            "env_kwargs": EnvKwargs(env_kwargs),
             "hyperparameters": tuple(sorted((name, _frozen(value)) for name, value in given.items())),
         }
         for name, value in values.items():
@@ -139,12 +144,16 @@ class RunConfig:
             yield "goal", f"must be a finite number, not {self.goal}"
         if self.after_crossing and self.goal is None:
             yield "after_crossing", "applies with --goal only"
+        wrong = self.env_kwargs.wrong()
+        if wrong:
+            yield "env_kwargs", wrong
 
     def to_json(self) -> dict[str, Any]:
         """The settings as they stand in ``config.json``."""
         given = dict(self.hyperparameters)
         others = [name for name in self._ordered(given) if name not in _PROMINENT]
-        return {
+        # What is at its default, and was not there in the beginning, is left out.
+        settings = {
             "format": FORMAT,
             "algo": self.algo,
             "env": self.env,
@@ -155,7 +164,10 @@ class RunConfig:
             "hyperparameters": {name: _plain(given[name]) for name in others},
             "evaluation": {"every": self.evaluate_every, "episodes": self.evaluation_episodes},
             "checkpoint": {"every": self.checkpoint_every},
-        } | ({} if self.goal is None else {"goal": self.goal, "after_crossing": self.after_crossing})
+        }
+        if self.goal is not None:
+            settings |= {"goal": self.goal, "after_crossing": self.after_crossing}
+        return settings | ({"env_kwargs": dict(self.env_kwargs)} if self.env_kwargs else {})
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "RunConfig":
@@ -163,8 +175,9 @@ class RunConfig:
         version = stored.get("format", 1)
         if version not in (1, FORMAT):
             raise UserError(f"config.json has format {version!r}; this version reads up to {FORMAT}")
-        if not isinstance(stored.get("hyperparameters", {}), dict):
-            raise UserError("config.json: hyperparameters must be an object")
+        for key in ("hyperparameters", "env_kwargs"):
+            if not isinstance(stored.get(key, {}), dict):
+                raise UserError(f"config.json: {key} must be an object")
         try:
             config = cls(
                 **{name: stored[name] for name in ("algo", "env", "seed", "steps")},
@@ -176,6 +189,7 @@ class RunConfig:
                 n_envs=stored.get("n_envs", 1),
                 goal=stored.get("goal"),
                 after_crossing=stored.get("after_crossing", 0),
+                env_kwargs=stored.get("env_kwargs", {}),
             )
         except KeyError as error:
             raise UserError(f"config.json does not hold the settings of a run (config.json has no {error})") from None
@@ -213,7 +227,7 @@ class RunConfig:
         for name in self._ordered(flat := self.flat()):
             value = flat[name]
             if value != shown.get(name):
-                arguments += [flag(name), *map(str, value if isinstance(value, tuple) else (value,))]
+                arguments += [flag(name), *_texts(value)]
         return arguments
 
     def command(self, out: Path) -> str:
@@ -239,6 +253,12 @@ def flag(name: str) -> str:
 
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, EnvKwargs):
+        return value.texts()
+    return list(map(str, value if isinstance(value, tuple) else (value,)))
 
 
 def _plain(value: Any) -> Any:

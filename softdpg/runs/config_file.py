@@ -32,23 +32,45 @@ def read_config_file(path: Path) -> dict[str, Any]:
         if name not in names.values():
             raise UserError(f"--config {path}: no setting {key!r}{near_matches(str(key), list(names))}")
         settings[name] = tuple(value) if isinstance(value, list) else value
+    if not isinstance(settings.get("env_kwargs", {}), dict):
+        raise UserError(f"--config {path}: env-kwargs must be names and values")
     return settings
 
 
 def write_config_file(config: RunConfig, path: Path) -> None:
     """Write all settings of a run, those that are at their defaults included, so that the file says what it does."""
     suffix = _suffix(path, "--write-config")
-    # Values of JSON are values of YAML, and, without null, of TOML.
-    between = " = " if suffix == ".toml" else ": "
-    lines = [
-        f"{flag(name).removeprefix('--')}{between}{json.dumps(value, ensure_ascii=False)}"
+    settings = {
+        flag(name).removeprefix("--"): _plain(value)
         for name, value in config.resolved().flat().items()
         if value is not None
-    ]
+    }
+    if suffix == ".toml":
+        text = "".join(f"{name} = {_toml(value)}\n" for name, value in settings.items())
+    else:
+        import yaml
+
+        text = yaml.safe_dump(settings, default_flow_style=None, sort_keys=False, width=10**6)
     try:
-        path.write_text("\n".join(lines) + "\n", "utf-8")
+        path.write_text(text, "utf-8")
     except OSError as error:
         raise UserError(f"cannot write --write-config {path}: {error.strerror}") from None
+
+
+def _plain(value: Any) -> Any:
+    """A setting as values of JSON."""
+    return json.loads(json.dumps(value))
+
+
+def _toml(value: Any) -> str:
+    """A value of JSON as TOML has it, which knows no null."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if value is None:
+        raise UserError("--write-config: TOML has no None, write a .yaml file")
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _settings() -> list[str]:

@@ -1,5 +1,6 @@
 """Environments for runs: found by id, checked, and seeded episode by episode."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -59,13 +60,15 @@ class SeededEpisodes(gym.Wrapper):
         return np.stack(self._actions) if self._actions else np.empty((0, *(space.shape or ())), space.dtype)
 
 
-def make_env(env_id: str, render_mode: str | None = None) -> gym.Env:
+def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None) -> gym.Env:
     """Make an environment with Box observations and actions; ``UserError`` if there is none of that name.
 
     An id with a module imports it, see :mod:`softdpg.runs.modules`.
+
+    :param env_kwargs: arguments of its constructor, and of ``gymnasium.make``
     """
     registered = import_module_of(env_id)
-    arguments: dict[str, Any] = {"render_mode": render_mode} if render_mode else {}  # which not every class takes
+    arguments = dict(env_kwargs) | ({"render_mode": render_mode} if render_mode else {})  # which not every class takes
     try:
         env = gym.make(registered, **arguments)
     except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):

@@ -1,8 +1,8 @@
 """Deterministic episodes on environments apart from those of training."""
 
 import itertools
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,8 +26,8 @@ class DivergedError(ValueError):
 class Evaluator:
     """Plays one episode in each of ``episodes`` environments, side by side, so that one forward pass serves all."""
 
-    def __init__(self, env_id: str, episodes: int) -> None:
-        self.envs = [make_env(env_id) for _ in range(episodes)]
+    def __init__(self, env_id: str, episodes: int, env_kwargs: Mapping[str, Any] = {}) -> None:
+        self.envs = [make_env(env_id, env_kwargs) for _ in range(episodes)]
 
     def returns(self, policy: Predicts, seeds: Sequence[int]) -> np.ndarray:
         """Undiscounted returns ``(len(seeds),)`` of deterministic episodes, the i-th from ``seeds[i]``.

@@ -11,12 +11,17 @@ from softdpg.algorithms import registry
 from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Hyperparameter, has_type, type_name
 from softdpg.errors import UserError
 from softdpg.runs.config import RunConfig, flag
+from softdpg.runs.env_kwargs import ENV_KWARGS_METAVAR, EnvKwargs, parse
 
 _SETTINGS: dict[str, tuple[Any, str]] = {
     "env": (
         str,
         "Gymnasium id of an environment with a Box action space, e.g. Ant-v5; of your own: mypackage.envs:MyEnv-v0 or "
         "./my_env.py:MyEnv-v0.",
+    ),
+    "env_kwargs": (
+        tuple[str, ...],
+        "Arguments of the environment's constructor, as in width:0.1; values are literals of Python, or bare text.",
     ),
     "steps": (int, "Environment steps of the whole run."),
     "seed": (int, "Seed of weights, exploration, sampling and environments."),
@@ -35,6 +40,7 @@ def settings_class(defaults: Mapping[str, Any] | None = None) -> Any:
     :param defaults: values, from a file, that hold where a flag is not given
     """
     given = dict(defaults or {})
+    given["env_kwargs"] = tuple(EnvKwargs(given.get("env_kwargs", {})).texts())
     columns: list[tuple[str, Any, Any]] = []
     settings = {**_SETTINGS, "algo": (Literal[tuple(registry.ALGORITHMS)], _algorithms())}
     for name, parameter in signature(RunConfig).parameters.items():
@@ -43,7 +49,8 @@ def settings_class(defaults: Mapping[str, Any] | None = None) -> Any:
             if name in given and not has_type(given[name], kind):
                 raise UserError(f"{flag(name)} must be {type_name(kind)}, not {given[name]!r}")
             default = given.get(name, MISSING if parameter.default is parameter.empty else parameter.default)
-            columns.append((name, Annotated[kind, tyro.conf.arg(help=text)], field(default=default)))
+            metavar = ENV_KWARGS_METAVAR if name == "env_kwargs" else None
+            columns.append((name, Annotated[kind, tyro.conf.arg(help=text, metavar=metavar)], field(default=default)))
     columns += [
         (name, Annotated[hyperparameter.type | None, _hyperparameter(hyperparameter)], field(default=given.get(name)))
         for name, hyperparameter in HYPERPARAMETERS.items()
@@ -52,7 +59,7 @@ def settings_class(defaults: Mapping[str, Any] | None = None) -> Any:
 
 
 def _config(settings: Any) -> RunConfig:
-    return RunConfig(**vars(settings))
+    return RunConfig(**(vars(settings) | {"env_kwargs": parse(settings.env_kwargs)}))
 
 
 def _algorithms() -> str:

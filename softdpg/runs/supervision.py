@@ -60,7 +60,7 @@ class Supervisor(BaseCallback):
     ) -> None:
         super().__init__()
         self.config, self.directory, self.envs, self.display, self.signals = config, directory, envs, display, signals
-        self.evaluator = Evaluator(config.env, config.evaluation_episodes)
+        self.evaluator = Evaluator(config.env, config.evaluation_episodes, config.env_kwargs)
         self.evaluations, self.timings = EvaluationLog(directory.evaluations), TimingLog(directory.timings)
         self.exact_resume = config.algorithm.exact_resume
         self.last_checkpoint = int(state.get("step", 0))

@@ -19,7 +19,9 @@ def train(config: RunConfig, out: Path, *, keep_buffer: bool = False, restart: b
     config = config.resolved()
     directory = RunDirectory(out)
     # Before anything is written: there may be no such thing.
-    envs = [SeededEpisodes(make_env(config.env), config.seed, index) for index in range(config.n_envs)]
+    envs = [
+        SeededEpisodes(make_env(config.env, config.env_kwargs), config.seed, index) for index in range(config.n_envs)
+    ]
     try:
         with directory.claimed(config, provenance()) as changes:
             if restart:

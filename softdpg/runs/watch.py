@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import warnings
+from collections.abc import Mapping
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,14 @@ def watch(
     episodes: int = 1,
     seed: int = 0,
     env_id: str | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
     trust: bool = False,
 ) -> Path:
     """Render deterministic episodes of a run's policy to an MP4 or GIF file; returns its path.
 
-    For ``env_id`` and ``trust`` see :func:`open_run`.
+    For ``env_id``, ``env_kwargs`` and ``trust`` see :func:`open_run`.
     """
-    config, weights = open_run(path, env_id=env_id, trust=trust)
+    config, weights = open_run(path, env_id=env_id, env_kwargs=env_kwargs, trust=trust)
     out = out or path / "video.mp4"
     if out.suffix.lower() not in FORMATS:
         raise UserError(f"--out must end in {' or '.join(FORMATS)}, not {out.suffix or 'nothing'!r}")
@@ -37,7 +39,7 @@ def watch(
     if not out.absolute().parent.is_dir():
         raise UserError(f"--out {out}: there is no directory {out.absolute().parent}")
     choose_gl()
-    env = make_env(config.env, render_mode="rgb_array")
+    env = make_env(config.env, config.env_kwargs, render_mode="rgb_array")
     _check_rendering(env)
     from softdpg.runs.learner import load_learner
 

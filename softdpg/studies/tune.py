@@ -59,7 +59,7 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
     for name, value in (("--trials", trials), ("--workers", workers)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
-    make_env(base.env).close()
+    make_env(base.env, base.env_kwargs).close()
     out = out.expanduser().absolute()
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is not a directory")
