@@ -1,5 +1,6 @@
 """``softdpg export``: the policy of a run as a file for use without softdpg."""
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -35,15 +36,14 @@ def export_run(
     from softdpg.runs.learner import load_learner
 
     model = load_learner(config, env, weights)
-    aside = out.with_name(f".{out.stem}.tmp{out.suffix}")
     try:
-        model.export(aside)
-        aside.replace(out)
+        # In a directory of its own, whose name nobody knows: no link can wait in the place of the file.
+        with tempfile.TemporaryDirectory(prefix=".policy-", dir=out.absolute().parent) as aside:
+            model.export(Path(aside) / out.name).replace(out)
     except OSError as error:
         raise UserError(f"cannot write {out}: {error.strerror}") from None
     except ValueError as error:
         raise UserError(str(error)) from None
     finally:
-        aside.unlink(missing_ok=True)
         env.close()
     return out

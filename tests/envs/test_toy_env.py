@@ -7,6 +7,7 @@ from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
 import softdpg  # noqa: F401
+from softdpg.envs.toy import Toy
 
 
 def reward_of(action: float, **kwargs: float) -> float:
@@ -77,3 +78,18 @@ def test_checkers_of_gymnasium_and_sb3_are_silent() -> None:
 def test_stepping_before_reset_raises() -> None:
     with pytest.raises(gym.error.ResetNeeded):
         gym.make("softdpg/Toy-v0").step(np.zeros(1, dtype=np.float32))
+
+
+def test_rendering() -> None:
+    """White, green from 0.448 to 0.552 in steps of 0.005, and black where the last action was."""
+    env = gym.make("softdpg/Toy-v0", epsilon=0.052, render_mode="rgb_array")
+    env.reset()
+    picture = np.asarray(env.render())
+    assert picture.shape == (40, 401, 3)
+    green = (picture == (40, 160, 80)).all(axis=2)
+    assert np.flatnonzero(green.all(axis=0)).tolist() == list(range(290, 311))
+    assert (picture[~green] == 255).all()
+    env.step(np.array([-0.5], np.float32))
+    assert np.flatnonzero((np.asarray(env.render()) == 0).all(axis=(0, 2))).tolist() == [100]
+    with pytest.raises(ValueError, match="render_mode must be None or 'rgb_array', got 'human'"):
+        Toy(render_mode="human")
