@@ -15,6 +15,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from softdpg.algorithms.arguments import (
     check_flag,
@@ -310,6 +311,10 @@ class DPGAlgorithm(LoggedAlgorithm):
     def _sample_batches(self, n_batches: int, batch_size: int) -> Batch:
         """``n_batches`` batches in arrays ``(n_batches, batch_size, ...)``."""
         batch = self._sample_batch(n_batches * batch_size)
+        if isinstance(self.replay_buffer, HerReplayBuffer):
+            # It puts transitions with their own goals first; each batch is to have its share of them.
+            by_turns = np.arange(n_batches * batch_size).reshape(batch_size, n_batches).T.ravel()
+            batch = Batch(*(array[by_turns] for array in batch))
         return Batch(*(array.reshape(n_batches, batch_size, *array.shape[1:]) for array in batch))
 
     def _sample_batch(self, batch_size: int) -> Batch:
