@@ -158,6 +158,7 @@ def deviations(cell: Cell, swept: bool = False) -> list[str]:
             found.append(
                 _NOISE[value] if name == "antithetic" else f"{symbol(name)} {show(value)} instead of {show(usual)}"
             )
+    found += [name for name in ("normalize", "her") if getattr(settings, name)]
     if settings.evaluate_every != paper.EVALUATION_EVERY:
         found.append(f"evaluated every {settings.evaluate_every} steps instead of {paper.EVALUATION_EVERY}")
     if settings.evaluation_episodes != paper.EVALUATION_EPISODES:
@@ -182,6 +183,7 @@ def differences(settings: RunConfig, reference: RunConfig) -> list[str]:
 def _flat(settings: RunConfig) -> dict[str, str]:
     given = {name: value for name, value in settings.hyperparameters if name != "estimator"}
     names = ["steps", *(name for name in paper.SWEPT if name in given), "evaluate_every", "evaluation_episodes", *given]
+    names += [name for name in ("normalize", "her") if getattr(settings, name)]
     return {name: show(getattr(settings, name)) for name in names}
 
 

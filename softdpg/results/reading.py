@@ -24,7 +24,7 @@ OPEN_GROUPS = ("hyperparameters", "versions", "machine")
 # Hyperparameters that are not in the open group: two have columns of their own, one is in the algorithm's name.
 NAMED = (*SMOOTHING, "estimator")
 # Settings that have a column only if a run departs from their defaults.
-OPTIONAL = ("n_envs", "env_kwargs")
+OPTIONAL = ("n_envs", "env_kwargs", "normalize", "her", "n_sampled_goal", "goal_selection_strategy")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet's formula may begin with
 COLUMNS = (
     *("run", "env", "algorithm", "seed", "steps", "sigma", "n_samples", "evaluation.every", "evaluation.episodes"),

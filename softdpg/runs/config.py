@@ -4,11 +4,13 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from softdpg import paper
 from softdpg.algorithms import registry
+from softdpg.algorithms.goals import GOAL_SELECTIONS
 from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, at_least, has_type, stored_type, type_name
 from softdpg.errors import UserError, near_matches
 from softdpg.runs.env_kwargs import EnvKwargs
@@ -21,8 +23,10 @@ _LONGEST_ID = 200  # characters
 _INTEGERS = {
     **{"seed": at_least(0), "steps": at_least(1), "evaluate_every": at_least(1)},
     **{"evaluation_episodes": at_least(1), "checkpoint_every": at_least(1), "n_envs": at_least(1)},
-    "after_crossing": at_least(0),
+    **{"after_crossing": at_least(0), "n_sampled_goal": at_least(1)},
 }
+_HER_SETTINGS = ("n_sampled_goal", "goal_selection_strategy")
+_LATER = ("env_kwargs", "normalize", "her", *_HER_SETTINGS)  # in config.json only where they are used
 
 
 @dataclass(frozen=True, init=False)
@@ -43,6 +47,10 @@ class RunConfig:
     :param goal: the run ends where two evaluations in a row have a mean of at least this, the crossing
     :param after_crossing: or so many steps later, but at ``steps`` at the latest
     :param env_kwargs: arguments of the environment's constructor
+    :param normalize: observations are normalised by their running mean and variance
+    :param her: hindsight replay, for environments with goals
+    :param n_sampled_goal: with ``her``: transitions with another goal for one with its own
+    :param goal_selection_strategy: with ``her``: which goals that were reached take the place of the one that was set
     :param hyperparameters: pairs (name, value), sorted, without those that are None
     """
 
@@ -57,6 +65,10 @@ class RunConfig:
     goal: float | None
     after_crossing: int
     env_kwargs: EnvKwargs
+    normalize: bool
+    her: bool
+    n_sampled_goal: int
+    goal_selection_strategy: str
     hyperparameters: tuple[tuple[str, Any], ...]
 
     def __init__(
@@ -72,6 +84,10 @@ class RunConfig:
         goal: float | None = None,
         after_crossing: int = 0,
         env_kwargs: Mapping[str, Any] = EnvKwargs(),
+        normalize: bool = False,
+        her: bool = False,
+        n_sampled_goal: int = 4,
+        goal_selection_strategy: str = "future",
         hyperparameters: Iterable[tuple[str, Any]] = (),
         **more: Any,
     ) -> None:
@@ -88,6 +104,10 @@ class RunConfig:
             "goal": goal,
             "after_crossing": after_crossing,
             "env_kwargs": EnvKwargs(env_kwargs),
+            "normalize": normalize,
+            "her": her,
+            "n_sampled_goal": n_sampled_goal,
+            "goal_selection_strategy": goal_selection_strategy,
             "hyperparameters": tuple(sorted((name, _frozen(value)) for name, value in given.items())),
         }
         for name, value in values.items():
@@ -121,7 +141,10 @@ class RunConfig:
                 raise UserError(f"no hyperparameter {name!r}{near_matches(name, list(HYPERPARAMETERS))}")
             if name not in entry.hyperparameters:
                 raise UserError(f"{flag(name)} applies to --algo {', '.join(registry.having(name))} only")
-        filled = replace(self, algo=entry.base).with_hyperparameters({**entry.hyperparameters, **given})
+        usual = dict(entry.hyperparameters)
+        if self.her and usual.get("n_steps"):  # rewards of later steps were for another goal
+            usual["n_steps"] = 1
+        filled = replace(self, algo=entry.base).with_hyperparameters({**usual, **given})
         filled._check()
         return filled
 
@@ -147,6 +170,13 @@ class RunConfig:
         wrong = self.env_kwargs.wrong()
         if wrong:
             yield "env_kwargs", wrong
+        if self.goal_selection_strategy not in GOAL_SELECTIONS:
+            yield "goal_selection_strategy", f"must be {' or '.join(GOAL_SELECTIONS)}"
+        if self.her and (self.n_steps or 1) > 1:
+            yield "her", f"applies with --n-steps 1 only, not {self.n_steps}"
+        for name in _HER_SETTINGS:
+            if not self.her and getattr(self, name) != _default(name):
+                yield name, "applies with --her only"
 
     def to_json(self) -> dict[str, Any]:
         """The settings as they stand in ``config.json``."""
@@ -167,7 +197,10 @@ class RunConfig:
         }
         if self.goal is not None:
             settings |= {"goal": self.goal, "after_crossing": self.after_crossing}
-        return settings | ({"env_kwargs": dict(self.env_kwargs)} if self.env_kwargs else {})
+        later: dict[str, Any] = {"env_kwargs": dict(self.env_kwargs), "normalize": self.normalize, "her": self.her}
+        if self.her:
+            later |= {name: getattr(self, name) for name in _HER_SETTINGS}
+        return settings | {name: value for name, value in later.items() if value}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "RunConfig":
@@ -189,13 +222,15 @@ class RunConfig:
                 n_envs=stored.get("n_envs", 1),
                 goal=stored.get("goal"),
                 after_crossing=stored.get("after_crossing", 0),
-                env_kwargs=stored.get("env_kwargs", {}),
+                **{name: stored[name] for name in _LATER if name in stored},
             )
         except KeyError as error:
             raise UserError(f"config.json does not hold the settings of a run (config.json has no {error})") from None
         except TypeError as error:
             raise UserError(f"config.json does not hold the settings of a run ({error})") from None
-        for name, kind in {"env": str, "algo": str, **dict.fromkeys(_INTEGERS, int)}.items():
+        kinds = {"env": str, "algo": str, **dict.fromkeys(_INTEGERS, int)}
+        kinds |= {"normalize": bool, "her": bool, "goal_selection_strategy": str}
+        for name, kind in kinds.items():
             if not has_type(getattr(config, name), kind):
                 raise UserError(f"config.json: {name} must be {type_name(kind)}, not {getattr(config, name)!r}")
         if not has_type(config.goal, float | None):
@@ -226,7 +261,11 @@ class RunConfig:
         arguments = []
         for name in self._ordered(flat := self.flat()):
             value = flat[name]
-            if value != shown.get(name):
+            if value == shown.get(name):
+                continue
+            if isinstance(value, bool) and name not in HYPERPARAMETERS:
+                arguments.append(flag(name))  # it is off unless given
+            else:
                 arguments += [flag(name), *_texts(value)]
         return arguments
 
@@ -253,6 +292,10 @@ def flag(name: str) -> str:
 
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _default(name: str) -> Any:
+    return signature(RunConfig).parameters[name].default
 
 
 def _texts(value: Any) -> list[str]:

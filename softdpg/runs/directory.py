@@ -32,6 +32,7 @@ class RunDirectory:
     ``progress.csv``       SB3's log, and TensorBoard events beside it
     ``model.safetensors``  actor and critic weights (written with every checkpoint)
     ``model.zip``          the finished model in SB3's own format
+    ``vecnormalize.pkl``   with ``--normalize``: SB3's wrapper for the finished model; written, never read
     ``checkpoints/``       the last two checkpoints, one directory each
     ``replay_buffer.bin``  the replay buffer; removed when the run is finished
     ``train.log``          tracebacks, and what the run printed if ``softdpg reproduce`` started it
@@ -47,6 +48,7 @@ class RunDirectory:
         self.progress = self.path / "progress.csv"
         self.model = self.path / "model.safetensors"
         self.model_zip = self.path / "model.zip"
+        self.normalization = self.path / "vecnormalize.pkl"
         self.checkpoints = self.path / "checkpoints"
         self.replay_buffer = self.path / "replay_buffer.bin"
         self.log = self.path / "train.log"

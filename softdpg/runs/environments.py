@@ -5,12 +5,15 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
 
+from softdpg.algorithms.goals import GOAL_PARTS
 from softdpg.algorithms.shapes import check_shape
 from softdpg.envs.box2d import NewWorld
 from softdpg.errors import UserError, near_matches
 from softdpg.runs.modules import HOW, import_module_of
 
+_PARTS = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)  # of a Dict observation
 # The streams of seeds of a run.
 TRAINING, EVALUATION, REPLAY = range(3)
 
@@ -60,8 +63,54 @@ class SeededEpisodes(gym.Wrapper):
         return np.stack(self._actions) if self._actions else np.empty((0, *(space.shape or ())), space.dtype)
 
 
+def _check_spaces(env: gym.Env, env_id: str) -> None:
+    observations, actions = env.observation_space, env.action_space
+    if isinstance(observations, spaces.Dict):
+        for name, part in observations.items():
+            if not isinstance(part, _PARTS):
+                raise UserError(
+                    f"{env_id} has a {type(part).__name__} as part {name!r} of its observation; softdpg needs "
+                    f"{', '.join(kind.__name__ for kind in _PARTS[:-1])} or {_PARTS[-1].__name__}"
+                )
+    elif not isinstance(observations, spaces.Box):
+        raise UserError(
+            f"{env_id} has a {type(observations).__name__} observation space; softdpg needs a Box, or a Dict of parts"
+        )
+    if not isinstance(actions, spaces.Box):
+        raise UserError(f"{env_id} has a {type(actions).__name__} action space; softdpg needs a Box")
+    if not actions.is_bounded():
+        raise UserError(f"{env_id} has an unbounded action space; softdpg needs finite bounds")
+
+
+def check_normalizable(env: gym.Env, env_id: str) -> None:
+    """``UserError`` unless there are observations to normalise."""
+    space = env.observation_space
+    parts = list(space.values()) if isinstance(space, spaces.Dict) else [space]
+    boxes = [part for part in parts if isinstance(part, spaces.Box)]
+    if not boxes:
+        raise UserError(f"--normalize applies to Box observations; {env_id} has none")
+    if any(box.dtype == np.uint8 and len(box.shape) == 3 for box in boxes):
+        raise UserError(f"--normalize does not apply to images, as {env_id} has them; they are divided by 255 anyway")
+
+
+def check_goals(env: gym.Env, env_id: str) -> None:
+    """``UserError`` unless hindsight replay can work with the environment."""
+    observations: Any = env.observation_space
+    parts = observations.spaces if isinstance(observations, spaces.Dict) else {}
+    missing = [name for name in GOAL_PARTS if not isinstance(parts.get(name), spaces.Box)]
+    if missing:
+        raise UserError(
+            f"--her needs an environment with goals, a Dict observation with the parts {', '.join(GOAL_PARTS)}; "
+            f"{env_id} has no Box {missing[0]!r}"
+        )
+    if parts["achieved_goal"].shape != parts["desired_goal"].shape:
+        raise UserError(f"--her needs achieved and desired goals of one shape; those of {env_id} differ")
+    if not env.has_wrapper_attr("compute_reward"):
+        raise UserError(f"--her needs compute_reward(achieved_goal, desired_goal, info), which {env_id} has not")
+
+
 def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None) -> gym.Env:
-    """Make an environment with Box observations and actions; ``UserError`` if there is none of that name.
+    """Make an environment with Box actions, and Box or Dict observations; ``UserError`` if there is none of that name.
 
     An id with a module imports it, see :mod:`softdpg.runs.modules`.
 
@@ -76,13 +125,10 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str |
         raise UserError(f"no environment {env_id!r}{near} ({HOW})") from None
     except Exception as error:  # of the environment's own module and constructor
         raise UserError(f"cannot make environment {env_id!r}: {' '.join(str(error).split())}") from None
-    for kind, space in (("observation", env.observation_space), ("action", env.action_space)):
-        if not isinstance(space, gym.spaces.Box):
-            env.close()
-            raise UserError(f"{env_id} has a {type(space).__name__} {kind} space; softdpg needs a Box")
-    assert isinstance(env.action_space, gym.spaces.Box)
-    if not env.action_space.is_bounded():
+    try:
+        _check_spaces(env, env_id)
+    except UserError:
         env.close()
-        raise UserError(f"{env_id} has an unbounded action space; softdpg needs finite bounds")
+        raise
     assert env.spec is not None
     return NewWorld(env) if env.spec.id.startswith("BipedalWalker") else env

@@ -34,12 +34,13 @@ def evaluate_run(
     env = make_env(config.env, config.env_kwargs)
     from softdpg.runs.evaluation import Evaluator
     from softdpg.runs.learner import load_learner
+    from softdpg.runs.normalization import player
 
-    model = load_learner(config, env, weights)
+    policy = player(load_learner(config, env, weights))
     seeds = [episode_seed(seed, REPLAY, i) for i in range(episodes)]
     evaluator = Evaluator(config.env, min(episodes, 10), config.env_kwargs)
     try:
-        returns = [evaluator.returns(model, seeds[i : i + 10]) for i in range(0, episodes, 10)]
+        returns = [evaluator.returns(policy, seeds[i : i + 10]) for i in range(0, episodes, 10)]
     except ValueError as error:
         raise UserError(str(error)) from None
     return np.concatenate(returns)

@@ -15,12 +15,28 @@ LONGEST = 10_000  # steps after which an episode is cut in an environment that h
 class Predicts(Protocol):
     """A policy as SB3 has it."""
 
-    def predict(self, observation: np.ndarray, *, deterministic: bool) -> tuple[np.ndarray, object]:
-        """Actions ``(batch, m)`` for observations ``(batch, d)``."""
+    def predict(self, observation: Any, *, deterministic: bool) -> tuple[np.ndarray, object]:
+        """Actions ``(batch, m)`` for observations ``(batch, d)``, or a dict of them."""
 
 
 class DivergedError(ValueError):
     """A policy whose actions are not finite."""
+
+
+def stacked(observations: Sequence[Any]) -> Any:
+    """Observations as one batch: an array, or a dict of arrays."""
+    if isinstance(observations[0], Mapping):
+        return {name: np.stack([parts[name] for parts in observations]) for name in observations[0]}
+    return np.stack(observations)
+
+
+def put(batch: Any, i: int, observation: Any) -> None:
+    """Replace the ``i``-th observation of a batch."""
+    if isinstance(batch, dict):
+        for name, part in batch.items():
+            part[i] = observation[name]
+    else:
+        batch[i] = observation
 
 
 class Evaluator:
@@ -37,8 +53,9 @@ class Evaluator:
         """
         envs = self.envs[: len(seeds)]
         # The batch keeps its size to the end: another size would be another compiled function.
-        observations = np.stack([env.reset(seed=seed)[0] for env, seed in zip(envs, seeds, strict=True)])
-        check_shape(observations[0], envs[0].observation_space)
+        first = [env.reset(seed=seed)[0] for env, seed in zip(envs, seeds, strict=True)]
+        check_shape(first[0], envs[0].observation_space)
+        observations = stacked(first)
         returns = np.zeros(len(envs))
         playing = list(range(len(envs)))
         limited = envs[0].spec is not None and envs[0].spec.max_episode_steps is not None
@@ -51,7 +68,7 @@ class Evaluator:
             for i in playing.copy():
                 observation, reward, terminated, truncated, _ = envs[i].step(actions[i])
                 check_shape(observation, envs[i].observation_space)
-                observations[i] = observation
+                put(observations, i, observation)
                 returns[i] += float(reward)
                 if terminated or truncated:
                     playing.remove(i)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import tyro
 
 from softdpg.algorithms import registry
+from softdpg.algorithms.goals import GoalSelection
 from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Hyperparameter, has_type, type_name
 from softdpg.errors import UserError
 from softdpg.runs.config import RunConfig, flag
@@ -31,6 +32,13 @@ _SETTINGS: dict[str, tuple[Any, str]] = {
     "n_envs": (int, "Environments side by side; each takes a step before an update."),
     "goal": (float | None, "End where two evaluations in a row have a mean of at least this."),
     "after_crossing": (int, "With --goal: go on for so many steps after it was reached."),
+    "normalize": (bool, "Normalise observations by their running mean and variance."),
+    "her": (bool, "Hindsight replay, for an environment with goals: a Dict observation and compute_reward."),
+    "n_sampled_goal": (int, "With --her: transitions with another goal for one with its own."),
+    "goal_selection_strategy": (
+        GoalSelection,
+        "With --her: the other goal is one reached later in the episode, at its end, or anywhere in it.",
+    ),
 }
 
 

@@ -8,21 +8,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import serialization, traverse_util
-from gymnasium import Env
+from gymnasium import Env, spaces
 from safetensors.numpy import save
 from stable_baselines3.common.noise import NormalActionNoise
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from softdpg.algorithms.flat_buffers import FlatReplayBuffer
 from softdpg.algorithms.hyperparameters import HYPERPARAMETERS
 from softdpg.errors import UserError
 from softdpg.runs import files
 from softdpg.runs.config import RunConfig
+from softdpg.runs.normalization import normalized, set_statistics, statistics, take_statistics
 from softdpg.runs.weights import load_arrays
 
 
 def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
     """The algorithm of a resolved config on ``env``, untrained; ``buffer`` are SB3's replay buffer arguments."""
     entry = config.algorithm
+    policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
     arguments: dict[str, Any] = {"seed": config.seed}
     for name, value in config.hyperparameters:
         hyperparameter = HYPERPARAMETERS[name]
@@ -31,7 +34,7 @@ def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
     if entry.origin == "peer":
         arguments |= _peer_arguments(arguments, env)
     try:
-        return entry.load()("MlpPolicy", env, **(arguments | buffer))
+        return entry.load()(policy, env, **(arguments | buffer))
     except ValueError as error:
         raise UserError(str(error)) from None
 
@@ -46,8 +49,8 @@ def _peer_arguments(arguments: dict[str, Any], env: Env | VecEnv) -> dict[str, A
 
 
 def save_weights(model: Any, path: Path) -> None:
-    """Write the weights of actor and critic as safetensors."""
-    files.replace_file(path, save(tree_to_arrays(_weights(model))))
+    """Write the weights of actor and critic, and what observations are normalised by, as safetensors."""
+    files.replace_file(path, save(tree_to_arrays(_weights(model)) | statistics(model.get_vec_normalize_env())))
 
 
 def load_learner(config: RunConfig, env: Env, path: Path) -> Any:
@@ -60,15 +63,25 @@ def load_learner(config: RunConfig, env: Env, path: Path) -> Any:
         raise UserError(f"cannot load {path}: {error}") from None
     if sum(array.size for array in arrays.values()) < sum(a * b for a, b in pairwise(config.net_arch or ())):
         raise UserError(f"cannot load {path}: it has not the weights of layers of {list(config.net_arch or ())} units")
-    model = make_learner(config, env, buffer_size=1)
+    vec_env: Any = normalized(DummyVecEnv([lambda: env]), training=False) if config.normalize else env
+    buffer_class = buffer_in_memory(config, env.observation_space)
+    buffer = {"buffer_size": 1} | ({} if buffer_class is None else {"replay_buffer_class": buffer_class})
+    model = make_learner(config, vec_env, **buffer)
     try:
+        found = take_statistics(model.get_vec_normalize_env(), arrays)
         weights = arrays_to_tree(_weights(model), arrays)
     except ValueError as error:
         raise UserError(f"cannot load {path}: {error}") from None
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(weights)):
         raise UserError(f"cannot load {path}: it has weights that are NaN or infinite; the training diverged")
     _set_weights(model, weights)
+    set_statistics(model.get_vec_normalize_env(), found)
     return model
+
+
+def buffer_in_memory(config: RunConfig, space: spaces.Space) -> type[FlatReplayBuffer] | None:
+    """The replay buffer of a model that is away from its run; None for the algorithm's own choice."""
+    return FlatReplayBuffer if isinstance(space, spaces.Dict) and (config.n_steps or 1) > 1 else None
 
 
 def _weights(model: Any) -> dict[str, Any]:

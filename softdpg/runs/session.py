@@ -2,6 +2,7 @@
 
 import io
 import os
+import pickle
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
@@ -9,18 +10,23 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from gymnasium import spaces
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from softdpg.algorithms.buffers import DiskReplayBuffer
+from softdpg.algorithms.flat_buffers import FlatDiskReplayBuffer
+from softdpg.algorithms.her_buffer import HerDiskReplayBuffer
 from softdpg.errors import UserError
 from softdpg.runs import checkpoint, files, signals, snapshot
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RESTART, RunDirectory
 from softdpg.runs.display import RunDisplay
 from softdpg.runs.environments import SeededEpisodes
-from softdpg.runs.learner import make_learner, save_weights
+from softdpg.runs.learner import buffer_in_memory, make_learner, save_weights
 from softdpg.runs.logs import EvaluationLog, make_logger
+from softdpg.runs.normalization import normalized
 from softdpg.runs.supervision import Crossed, Interrupted, Supervisor
 from softdpg.runs.terminal import say, say_error, warn
 from softdpg.runs.timing import TimingLog
@@ -82,21 +88,31 @@ class Session:
         return 0
 
     def _make_model(self) -> Any:
-        config, vec_env = self.config, DummyVecEnv([partial(Monitor, env) for env in self.envs])
+        config, vec_env = self.config, self._vec_env()
+        goals = {name: getattr(config, name) for name in ("n_sampled_goal", "goal_selection_strategy")}
         if not config.algorithm.exact_resume:
-            return make_learner(config, vec_env)
+            her = {"replay_buffer_class": HerReplayBuffer, "replay_buffer_kwargs": goals} if config.her else {}
+            return make_learner(config, vec_env, **her)
+        buffer_class: type[DiskReplayBuffer] = DiskReplayBuffer
+        if isinstance(vec_env.observation_space, spaces.Dict):
+            buffer_class = HerDiskReplayBuffer if config.her else FlatDiskReplayBuffer
         # Four times what is added between two checkpoints: the older of the two that are kept stays usable.
         slack = 4 * (config.checkpoint_every // len(self.envs) + config.train_freq)
         return make_learner(
             config,
             vec_env,
-            replay_buffer_class=DiskReplayBuffer,
+            replay_buffer_class=buffer_class,
             replay_buffer_kwargs={
+                **(goals | {"env": vec_env} if config.her else {}),
                 "path": self.directory.replay_buffer,
                 "slack": max(slack, 4096),
                 "run": self.directory.read_config()["run"],
             },
         )
+
+    def _vec_env(self) -> VecEnv:
+        vec_env = DummyVecEnv([partial(Monitor, env) for env in self.envs])
+        return normalized(vec_env) if self.config.normalize else vec_env
 
     def _resume(self, model: Any) -> dict[str, Any]:
         """Restore the newest checkpoint that is whole, or begin. Returns the supervisor's state."""
@@ -147,10 +163,13 @@ class Session:
     def _finish(self, model: Any, supervisor: Supervisor) -> None:
         save_weights(model, self.directory.model)
         # The model is to load anywhere: without the buffer's file.
-        model.replay_buffer_class, model.replay_buffer_kwargs = None, {}
+        model.replay_buffer_class = buffer_in_memory(self.config, model.observation_space)
+        model.replay_buffer_kwargs = {}
         saved = io.BytesIO()
         model.save(saved)
         files.replace_file(self.directory.model_zip, saved.getvalue(), durable=True)
+        if self.config.normalize:
+            files.replace_file(self.directory.normalization, pickle.dumps(model.get_vec_normalize_env()), durable=True)
         supervisor.write_status("finished", supervisor.outcome)
         if not self.keep_buffer:  # only now: a run killed before it is finished needs the buffer
             self.directory.replay_buffer.unlink(missing_ok=True)

@@ -13,12 +13,16 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecNormalize
 
 from softdpg.algorithms.buffers import DiskReplayBuffer
 from softdpg.algorithms.noise import ColoredNoise, noises
 from softdpg.runs.checkpoint import Checkpoint
 from softdpg.runs.environments import SeededEpisodes
+from softdpg.runs.evaluation import put
 from softdpg.runs.learner import arrays_to_tree, tree_to_arrays
+from softdpg.runs.normalization import set_statistics, statistics, take_statistics
 
 _COUNTERS = ("num_timesteps", "_episode_num", "_n_updates")
 
@@ -34,7 +38,8 @@ def capture(model: Any, envs: Sequence[SeededEpisodes]) -> tuple[dict[str, np.nd
         **tree_to_arrays(_networks(model)),
         "random/jax": np.asarray(model.key),
         "random/numpy": numpy_state["state"]["key"],
-        "last_observation": np.ascontiguousarray(model._last_obs),
+        **_named("last_observation", _seen(model)),
+        **statistics(model.get_vec_normalize_env()),
         "buffer/checksums": buffer.checksums(),
         **{f"episodes/{i}/actions": env.actions for i, env in enumerate(envs)},
     }
@@ -84,6 +89,7 @@ def restore(model: Any, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, 
         raise ValueError(f"the checkpoint has the state of {len(noise_states)} coloured noises, the run {len(colored)}")
     episodes, actions, last_observation = _episodes(envs, arrays, state)
     checksums = arrays.pop("buffer/checksums", None)  # 0.1.0 had none
+    normalization = take_statistics(model.get_vec_normalize_env(), arrays)
     networks = arrays_to_tree(_networks(model), arrays)
     count, learning_starts = _count(state["buffer_count"]), _count(state.get("learning_starts", model.learning_starts))
     if may_refill and not buffer.holds(count):
@@ -101,12 +107,15 @@ def restore(model: Any, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, 
     model.learning_starts = learning_starts
     model.ep_info_buffer = deque(ep_infos, maxlen=model._stats_window_size)
     model.ep_success_buffer = deque(ep_successes, maxlen=model._stats_window_size)
-    model._last_obs = _replay(model, envs, episodes, actions)
+    set_statistics(model.get_vec_normalize_env(), normalization)
+    observations = _replay(model, envs, episodes, actions)
+    _set_seen(model, observations)
     model.key, numpy_state, python_state, action_space_state = generators
     np.random.set_state(numpy_state)  # noqa: NPY002
     random.setstate(python_state)
     model.action_space.np_random.bit_generator.state = action_space_state
-    return np.array_equal(np.asarray(model._last_obs), last_observation)
+    again = _named("last_observation", observations)
+    return all(np.array_equal(again[name], array) for name, array in last_observation.items())
 
 
 def _generators(model: Any, jax_key: np.ndarray, numpy_key: np.ndarray, state: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -125,10 +134,11 @@ def _generators(model: Any, jax_key: np.ndarray, numpy_key: np.ndarray, state: M
 
 def _episodes(
     envs: Sequence[SeededEpisodes], arrays: dict[str, np.ndarray], state: Mapping[str, Any]
-) -> tuple[list[int], list[np.ndarray], np.ndarray]:
+) -> tuple[list[int], list[np.ndarray], dict[str, np.ndarray]]:
     """Number and actions ``(steps, m)`` of each environment's episode, and the observations that they led to."""
     if "episode" in state:  # 0.1.0 made checkpoints between episodes only
-        return [_count(state["episode"])], [envs[0].actions[:0]], arrays.pop("first_observation")
+        first = {"last_observation": arrays.pop("first_observation")}
+        return [_count(state["episode"])], [envs[0].actions[:0]], first
     numbers = [_count(number) for number in state["episodes"]]
     if len(numbers) != len(envs):
         raise ValueError(f"the checkpoint has {len(numbers)} environments, the run {len(envs)}")
@@ -136,14 +146,16 @@ def _episodes(
     for taken, env in zip(actions, envs, strict=True):
         if taken.shape[1:] != env.action_space.shape or not np.isfinite(taken).all():
             raise ValueError(f"actions of shape {taken.shape[1:]}, not finite ones of {env.action_space.shape}")
-    return numbers, actions, arrays.pop("last_observation")
+    space: Any = envs[0].observation_space
+    parts = [f"/{name}" for name in space] if isinstance(space, spaces.Dict) else [""]
+    return numbers, actions, {name: arrays.pop(name) for name in (f"last_observation{part}" for part in parts)}
 
 
-def _replay(
-    model: Any, envs: Sequence[SeededEpisodes], episodes: Sequence[int], actions: Sequence[np.ndarray]
-) -> np.ndarray:
-    """Play the unfinished episodes up to where they were; their observations ``(n_envs, d)``."""
+def _replay(model: Any, envs: Sequence[SeededEpisodes], episodes: Sequence[int], actions: Sequence[np.ndarray]) -> Any:
+    """Play the unfinished episodes up to where they were; their observations ``(n_envs, d)``, not normalised."""
     vec_env: Any = model.env
+    if isinstance(vec_env, VecNormalize):  # past it: the statistics have seen these episodes
+        vec_env = vec_env.venv
     for env, number in zip(envs, episodes, strict=True):
         env.episode = number
     observations = vec_env.reset()
@@ -153,10 +165,29 @@ def _replay(
             observation, _, terminated, truncated, _ = vec_env.envs[i].step(action)
             if terminated or truncated:  # another episode than it was: begin the next
                 observation, _ = vec_env.envs[i].reset()
-                observations[i] = observation
+                put(observations, i, observation)
                 break
-            observations[i] = observation
+            put(observations, i, observation)
     return observations
+
+
+def _named(name: str, observations: Any) -> dict[str, np.ndarray]:
+    """An observation, or its parts, as arrays with names."""
+    if isinstance(observations, Mapping):
+        return {f"{name}/{part}": np.ascontiguousarray(array) for part, array in observations.items()}
+    return {name: np.ascontiguousarray(observations)}
+
+
+def _seen(model: Any) -> Any:
+    """The observations that the next actions are for, as the environments gave them."""
+    return model._last_obs if model.get_vec_normalize_env() is None else model._last_original_obs
+
+
+def _set_seen(model: Any, observations: Any) -> None:
+    normalize = model.get_vec_normalize_env()
+    model._last_original_obs = model._last_obs = observations
+    if normalize is not None:
+        model._last_obs = normalize.normalize_obs(observations)
 
 
 def _colored(model: Any) -> list[ColoredNoise]:

@@ -14,6 +14,7 @@ from softdpg.runs.environments import EVALUATION, SeededEpisodes, episode_seed
 from softdpg.runs.evaluation import DivergedError, Evaluator
 from softdpg.runs.learner import save_weights
 from softdpg.runs.logs import EvaluationLog
+from softdpg.runs.normalization import player
 from softdpg.runs.signals import Signals
 from softdpg.runs.timing import KINDS, CpuClock, TimingLog
 
@@ -143,7 +144,7 @@ class Supervisor(BaseCallback):
         seeds = [episode_seed(self.config.seed, EVALUATION, step, i) for i in range(self.config.evaluation_episodes)]
         try:
             with self.clock.evaluation():
-                returns = self.evaluator.returns(self.model, seeds)
+                returns = self.evaluator.returns(player(self.model), seeds)
         except DivergedError as error:
             raise ValueError(f"{error}, at update {self.model._n_updates:,}") from None
         self.evaluations.append(step, returns)

@@ -5,7 +5,7 @@ from pathlib import Path
 from softdpg.runs import files
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
-from softdpg.runs.environments import SeededEpisodes, make_env
+from softdpg.runs.environments import SeededEpisodes, check_goals, check_normalizable, make_env
 from softdpg.runs.provenance import provenance
 from softdpg.runs.terminal import say, say_error, warn
 
@@ -22,6 +22,10 @@ def train(config: RunConfig, out: Path, *, keep_buffer: bool = False, restart: b
     envs = [
         SeededEpisodes(make_env(config.env, config.env_kwargs), config.seed, index) for index in range(config.n_envs)
     ]
+    if config.normalize:
+        check_normalizable(envs[0], config.env)
+    if config.her:
+        check_goals(envs[0], config.env)
     try:
         with directory.claimed(config, provenance()) as changes:
             if restart:

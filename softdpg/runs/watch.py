@@ -42,15 +42,16 @@ def watch(
     env = make_env(config.env, config.env_kwargs, render_mode="rgb_array")
     _check_rendering(env)
     from softdpg.runs.learner import load_learner
+    from softdpg.runs.normalization import player
 
-    model = load_learner(config, env, weights)
+    policy = player(load_learner(config, env, weights))
     try:
         # In a directory of its own, whose name nobody knows: no link can wait in the place of the file.
         with tempfile.TemporaryDirectory(prefix=".video-", dir=out.absolute().parent) as aside:
             unfinished = Path(aside) / f"video{out.suffix}"
             with _writer(unfinished, int(env.metadata.get("render_fps", 30))) as video:
                 for episode in range(episodes):
-                    _play(env, model, episode_seed(seed, REPLAY, episode), video)
+                    _play(env, policy, episode_seed(seed, REPLAY, episode), video)
             unfinished.replace(out)
     except OSError as error:
         raise UserError(f"cannot write {out}: {error.strerror}; --out names another place") from None
@@ -59,12 +60,12 @@ def watch(
     return out
 
 
-def _play(env: Any, model: Any, seed: int, video: Any) -> None:
+def _play(env: Any, policy: Any, seed: int, video: Any) -> None:
     observation, _ = env.reset(seed=seed)
     terminated = truncated = False
     video.append_data(env.render())
     while not (terminated or truncated):
-        action, _ = model.predict(observation, deterministic=True)
+        action, _ = policy.predict(observation, deterministic=True)
         observation, _, terminated, truncated, _ = env.step(action)
         video.append_data(env.render())
 

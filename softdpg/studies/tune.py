@@ -23,7 +23,7 @@ from softdpg.errors import UserError, near_matches
 from softdpg.runs.config import RunConfig, flag
 from softdpg.runs.config_file import write_config_file
 from softdpg.runs.directory import RunDirectory
-from softdpg.runs.environments import make_env
+from softdpg.runs.environments import check_goals, check_normalizable, make_env
 from softdpg.runs.evaluations import Evaluations
 from softdpg.runs.lock import InUseError, locked
 from softdpg.runs.signals import Signals
@@ -59,7 +59,12 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
     for name, value in (("--trials", trials), ("--workers", workers)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
-    make_env(base.env, base.env_kwargs).close()
+    env = make_env(base.env, base.env_kwargs)
+    if base.normalize:
+        check_normalizable(env, base.env)
+    if base.her:
+        check_goals(env, base.env)
+    env.close()
     out = out.expanduser().absolute()
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is not a directory")

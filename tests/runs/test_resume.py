@@ -126,3 +126,25 @@ def test_the_family_resumes_exactly(tmp_path, algo, settings):
     run_whole(config, tmp_path / "killed", short_evaluations)
     assert "going on from the checkpoint at step" in (tmp_path / "killed.log").read_text()
     assert_same_results(tmp_path / "whole", tmp_path / "killed")
+
+
+@pytest.mark.parametrize(
+    ("env", "algo", "settings"),
+    [
+        ("strange_envs:Timed-v0", "ddpg", {"normalize": True, "n_envs": 2}),
+        ("examples.point_mass:PointMassGoal-v0", "soft-td3", {"her": True, "normalize": True, "n_envs": 4}),
+    ],
+)
+def test_statistics_and_goals_resume_exactly(tmp_path, env, algo, settings):
+    """What observations are normalised by, and where the episodes in the buffer begin, are as they were."""
+    if algo == "soft-td3":
+        settings = settings | {"n_samples": 2, "train_freq": 2, "gradient_steps": 4, "learning_starts": 250}
+    config = tiny_config(env, algo, steps=1200, **settings)
+    run_whole(config, tmp_path / "whole")
+    _, code = kill_after_next_checkpoint(config, tmp_path / "killed", 0.1)
+    assert code in (0, -signal.SIGKILL)
+    run_whole(config, tmp_path / "killed")
+    log = (tmp_path / "killed.log").read_text()
+    assert "going on from the checkpoint at step" in log
+    assert "not bit for bit" not in log
+    assert_same_results(tmp_path / "whole", tmp_path / "killed")
