@@ -210,11 +210,10 @@ class Critics:
         """Unpickled, it is the object that every model with these settings shares."""
         return make_critics, (self.critic, self.n_critics)
 
-    def init(self, key: jax.Array, observations: jax.Array, actions: jax.Array) -> Any:
-        """Parameters of all critics, each drawn on its own."""
+    def init(self, key: jax.Array, observations: jax.ShapeDtypeStruct, actions: jax.ShapeDtypeStruct) -> Any:
+        """Parameters of all critics, each drawn on its own; of observations and actions the shapes are enough."""
         keys = key[None] if self.n_critics == 1 else jax.random.split(key, self.n_critics)
-        drawn = [self.critic.init(key, observations, actions) for key in keys]
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *drawn)
+        return _stack([self.critic.lazy_init(key, observations, actions) for key in keys])
 
     def apply(self, params: Any, observations: Array, actions: Array) -> jax.Array:
         """``Q_j(s, a)`` for observations ``(batch, d)`` and actions ``(batch, m)``; returns ``(n, batch)``."""
@@ -239,6 +238,11 @@ def make_actor(action_dim: int, net_arch: tuple[int, ...], activation_fn: Activa
 def make_critics(critic: Critic, n_critics: int) -> Critics:
     """One object for each kind and number of critics, so that models with the same settings share a compiled update."""
     return Critics(critic, n_critics)
+
+
+@jax.jit  # one compilation for all arrays
+def _stack(trees: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def _kernel(layer: nn.Dense) -> jax.Array:

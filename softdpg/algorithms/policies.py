@@ -126,11 +126,11 @@ class DDPGPolicy(BasePolicy):
     def build(self, key: jax.Array) -> jax.Array:
         """Initialise networks, targets and optimisers; return the key that is left."""
         key, actor_key, qf_key = jax.random.split(key, 3)
-        observations = jnp.zeros((1, self.qf.critic.observation_dim))
-        actions = jnp.zeros((1, self.qf.critic.action_dim))
+        observations = jax.ShapeDtypeStruct((1, self.qf.critic.observation_dim), jnp.float32)
+        actions = jax.ShapeDtypeStruct((1, self.qf.critic.action_dim), jnp.float32)
         optimizer_class: Any = self.optimizer_class
         optimizer = _optimizer(optimizer_class, tuple(sorted(self.optimizer_kwargs.items())))
-        self.actor_state = _train_state(self.actor, self.actor.init(actor_key, observations), optimizer)
+        self.actor_state = _train_state(self.actor, self.actor.lazy_init(actor_key, observations), optimizer)
         self.qf_state = _train_state(self.qf, self.qf.init(qf_key, observations, actions), optimizer)
         return key
 
@@ -228,5 +228,10 @@ def _optimizer(optimizer_class: Callable[..., optax.GradientTransformation], kwa
 
 
 def _train_state(network: Actor | Critics, params: Any, optimizer: optax.GradientTransformation) -> TargetedState:
-    target_params = jax.tree.map(jnp.copy, params)
-    return TargetedState.create(apply_fn=network.apply, params=params, target_params=target_params, tx=optimizer)
+    opt_state = _initial(optimizer, params)
+    return TargetedState(0, network.apply, params, optimizer, opt_state, target_params=params)
+
+
+@partial(jax.jit, static_argnames="optimizer")  # one compilation, where that of each array's zeros would take longer
+def _initial(optimizer: optax.GradientTransformation, params: Any) -> optax.OptState:
+    return optimizer.init(params)

@@ -16,8 +16,11 @@ from softdpg.algorithms.types import Batch
 
 
 def keeps_n_steps(replay_buffer_class: type[ReplayBuffer] | None) -> bool:
-    """Whether a buffer takes ``n_steps`` from the algorithm; None is the algorithm's own choice."""
-    return replay_buffer_class is None or issubclass(replay_buffer_class, NStepReplayBuffer)
+    """Whether a buffer takes ``n_steps`` from the algorithm; None is the algorithm's own choice.
+
+    As in SB3, a class of SB3's that the user gives has its own ``n_steps``.
+    """
+    return replay_buffer_class is None or issubclass(replay_buffer_class, RecordReplayBuffer)
 
 
 def make_replay_buffer(
@@ -45,7 +48,7 @@ def make_replay_buffer(
             stacklevel=5,
         )
     kwargs = dict(replay_buffer_kwargs)
-    if issubclass(buffer_class, NStepReplayBuffer):
+    if issubclass(buffer_class, NStepReplayBuffer) and keeps_n_steps(replay_buffer_class):
         kwargs = {"n_steps": n_steps, "gamma": gamma, **kwargs}
     if issubclass(buffer_class, HerReplayBuffer):
         assert env is not None, "HerReplayBuffer needs an environment"

@@ -344,17 +344,22 @@ def test_n_steps_with_another_buffer_warns():
 
 
 @pytest.mark.parametrize("algorithm", [DDPG, SoftTD3])
-def test_sb3s_n_step_buffer_is_given_the_steps(algorithm):
+def test_sb3s_n_step_buffer_has_its_own_steps(algorithm):
     from stable_baselines3.common.buffers import NStepReplayBuffer
 
+    own = dict(replay_buffer_class=NStepReplayBuffer, replay_buffer_kwargs={"n_steps": 4, "gamma": 0.9})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        given = algorithm("MlpPolicy", "Pendulum-v1", **TINY, n_steps=3, replay_buffer_class=NStepReplayBuffer)
-        chosen = algorithm("MlpPolicy", "Pendulum-v1", **TINY, n_steps=3)
-    assert type(given.replay_buffer) is NStepReplayBuffer
-    assert isinstance(chosen.replay_buffer, NStepReplayBuffer)
-    for model in (given, chosen):
-        assert (model.replay_buffer.n_steps, model.replay_buffer.gamma) == (3, model.gamma)
+        given = algorithm("MlpPolicy", "Pendulum-v1", **TINY, **own)
+        chosen = algorithm("MlpPolicy", "Pendulum-v1", **TINY, n_steps=2)
+    with pytest.warns(UserWarning, match="n_steps=2 has no effect"):
+        both = algorithm("MlpPolicy", "Pendulum-v1", **TINY, n_steps=2, **own)
+    with pytest.warns(UserWarning, match="n_steps=2 has no effect"):
+        default = algorithm("MlpPolicy", "Pendulum-v1", **TINY, n_steps=2, replay_buffer_class=NStepReplayBuffer)
+    buffers = [model.replay_buffer for model in (given, both, default, chosen)]
+    assert [(buffer.n_steps, buffer.gamma) for buffer in buffers] == [(4, 0.9), (4, 0.9), (3, 0.99), (2, chosen.gamma)]
+    assert [type(buffer) for buffer in buffers[:3]] == [NStepReplayBuffer] * 3
+    assert isinstance(buffers[3], NStepReplayBuffer)
 
 
 @pytest.mark.parametrize("make", [TD3, SoftTD3])

@@ -54,6 +54,13 @@ def test_parameters_carry_a_model_over_to_another(algorithm):
     assert_equal(other.get_parameters(), model.get_parameters())
 
 
+def test_the_vector_of_a_trained_model_fits_a_new_one():
+    model, new = make(DDPG).learn(25), make(DDPG, seed=1)
+    assert list(new.policy.state_dict()) == list(model.policy.state_dict())
+    new.policy.load_from_vector(model.policy.parameters_to_vector())
+    assert_equal(new.policy.state_dict(), model.policy.state_dict())
+
+
 def test_another_model_and_a_loaded_one_use_the_update_that_is_compiled_already(tmp_path):
     model = make(DDPG).learn(25)
     model.save(tmp_path / "model")
