@@ -30,7 +30,7 @@ from softdpg.algorithms.devices import find_device
 from softdpg.algorithms.exploration import Exploration, check_exploration, make_action_noise
 from softdpg.algorithms.metrics import LoggedAlgorithm
 from softdpg.algorithms.networks import ActionLayer
-from softdpg.algorithms.noise import SmoothingNoise, noises
+from softdpg.algorithms.noise import SmoothingNoise, coloured_warm_up, noises
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.replay import flat_batch, make_replay_buffer
 from softdpg.algorithms.shapes import CheckedShape
@@ -264,7 +264,11 @@ class DPGAlgorithm(LoggedAlgorithm):
     ) -> tuple[np.ndarray, np.ndarray]:
         """As in SB3, without its way from scaled actions to those of the environment and back before the noise."""
         if self.num_timesteps < learning_starts:
-            return super()._sample_action(learning_starts, action_noise, n_envs)
+            warm_up = coloured_warm_up(action_noise)
+            if warm_up is None:
+                return super()._sample_action(learning_starts, action_noise, n_envs)
+            scaled = warm_up.reshape(n_envs, *self.action_space.shape)
+            return self.policy.unscale_action(scaled), scaled
         assert self._last_obs is not None
         observations, _ = self.policy.prepare_obs(self._last_obs)
         scaled = np.asarray(self.policy._predict(observations)).reshape(n_envs, *self.action_space.shape)

@@ -11,6 +11,20 @@ def noises(action_noise: ActionNoise | None) -> list[ActionNoise]:
     return [] if action_noise is None else [action_noise]
 
 
+def coloured_warm_up(action_noise: ActionNoise | None) -> np.ndarray | None:
+    """Actions before learning starts, in [-1, 1]: coloured noise with a standard deviation of 1; None if it is white.
+
+    Slow noise of full strength carries a body to places that uniform actions, which cancel each other, never reach: on
+    a sparse reward it decides whether the replay buffer holds a single success when learning starts.
+
+    :return: of the shape of the noise, ``(m,)`` or ``(n_envs, m)``
+    """
+    noise = noises(action_noise)[0] if action_noise is not None else None  # of all environments the same kind
+    if not isinstance(noise, ColoredNoise) or not noise.scale:
+        return None
+    return np.clip(action_noise() / noise.scale, -1, 1)  # type: ignore[misc]
+
+
 class SmoothingNoise(ActionNoise):
     """Gaussian noise of the scale with which the critic is smoothed at the time: ``action_noise="sigma"``.
 
@@ -32,7 +46,8 @@ class ColoredNoise(ActionNoise):
     """Gaussian noise whose power falls with the frequency f as ``f^-beta``; 0 is white, 1 pink, 2 red.
 
     Pink noise explores further than white noise of the same scale and stays close enough to the policy (Eberhard and
-    others, 2023). A stretch of it is drawn at once, by its spectrum, for each episode and after every ``period`` steps.
+    others, 2023). Before learning starts it is the action itself, with a standard deviation of 1. A stretch of it is
+    drawn at once, by its spectrum, for each episode and after every ``period`` steps.
     It is a function of one seed, which comes from SB3's generator: seed and step are its whole state.
 
     :param shape: shape of an action

@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
+from stable_baselines3.common.env_util import make_vec_env
 from updates import BATCH, LEARNING_RATE, QF_LEARNING_RATE, TAU, D, M, assert_trees_close, run
 
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 from softdpg.algorithms import metrics
 from softdpg.algorithms.networks import LayerNorm
-from softdpg.algorithms.noise import ColoredNoise
+from softdpg.algorithms.noise import ColoredNoise, noises
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.sigma import SIGMA_BOUNDS, ascend_log_sigma, log_sigma_gradient, make_sigma_state
 from softdpg.algorithms.smoothing import gaussian_perturbations, perturbed
@@ -300,6 +301,29 @@ def test_coloured_noise_goes_on_from_its_state():
     other = ColoredNoise((2,), 0.3, 1.0, period=10)
     other.set_state(state)
     np.testing.assert_array_equal([other() for _ in range(3)], rest)
+
+
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_before_learning_starts_coloured_noise_of_full_strength_is_the_action(n_envs):
+    env = make_vec_env("Pendulum-v1", n_envs, seed=0)
+    model = SoftTD3("MlpPolicy", env, **{**TINY, "learning_starts": 3_000}, action_noise=0.2)
+    model._setup_learn(10)
+    states = [noise.get_state() for noise in noises(model.action_noise)]
+    taken = [model._sample_action(3_000, model.action_noise, n_envs) for _ in range(1_000)]
+    for noise, state in zip(noises(model.action_noise), states, strict=True):
+        noise.set_state(state)
+    drawn = np.array([model.action_noise() for _ in range(1_000)]).reshape(1_000, n_envs, 1)
+    scaled = np.array([pair[1] for pair in taken])
+    np.testing.assert_allclose(scaled, np.clip(drawn / 0.2, -1, 1), rtol=1e-6)
+    np.testing.assert_allclose([pair[0] for pair in taken], 2 * scaled, rtol=1e-6)  # torques in [-2, 2]
+    assert (drawn / 0.2).std() == pytest.approx(1, abs=0.4)  # of few slow waves
+
+
+def test_white_noise_leaves_the_warm_up_uniform():
+    model = SoftTD3("MlpPolicy", "Pendulum-v1", **{**TINY, "learning_starts": 3_000}, noise_color=0.0, action_noise=0.0)
+    model._setup_learn(10)
+    scaled = np.array([model._sample_action(3_000, model.action_noise)[1] for _ in range(2_000)])
+    assert scaled.std() == pytest.approx(3**-0.5, rel=0.05)
 
 
 # The classes
