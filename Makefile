@@ -20,7 +20,7 @@ help:  ## Show the targets
 	$(BIN)/python -m pip install --quiet -r requirements-dev.lock
 	touch $@
 
-demo: .venv/.runtime  ## Train DDPG and Soft DDPG on discrete-reward Pendulum; a table and a picture in 5 minutes
+demo: .venv/.runtime  ## Race Soft TD3 against SAC on MountainCar with discrete rewards; a table and pictures in 5 minutes
 	$(BIN)/softdpg demo
 
 test: .venv/.dev  ## Run the test suite (about 12 minutes on two cores the first time)

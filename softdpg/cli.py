@@ -329,18 +329,19 @@ def envs(markdown: bool = False) -> None:
         listing.print_listing(PAPER_SCORES)
 
 
-def demo(out: Path = Path("demo"), steps: int = 8_000, seed: int = 0) -> None:
-    """Train the paper's algorithms on Pendulum with discrete rewards: minutes, a table and a picture.
+def demo(out: Path = Path("demo"), budget: int = 16_000, seed: int = 0) -> None:
+    """A small race, Soft TD3 beside SBX's SAC on MountainCar with discrete rewards: minutes, a table and pictures.
 
     Args:
-        out: Directory of the runs and of demo.png.
-        steps: Environment steps of each run.
+        out: Directory of the runs, the table and the pictures.
+        budget: Environment steps after which a run ends that has not crossed the line.
         seed: Seed of the runs.
     """
     require_extra("report", "softdpg demo")
+    require_extra("peers", "softdpg demo")
     from softdpg.studies.demo import demo
 
-    sys.exit(demo(out, steps, seed))
+    sys.exit(demo(out, budget, seed))
 
 
 def version() -> None:
