@@ -34,6 +34,11 @@ def fraction(value: Any) -> str:
     return "" if 0 <= value <= 1 else f"must be between 0 and 1, not {value}"
 
 
+def below_one(value: Any) -> str:
+    """Numbers from 0 up to 1, without 1."""
+    return "" if 0 <= value < 1 else f"must be at least 0 and below 1, not {value}"
+
+
 def units(value: Any) -> str:
     """At least one layer, and at least one unit in each."""
     return "" if value and min(value) >= 1 else f"takes positive numbers of units, not {value}"
@@ -172,10 +177,16 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         Hyperparameter("antithetic", bool, "Draw the smoothing noise in pairs (w, -w)."),
         Hyperparameter("learning_rate", float, "Adam's step size for the actor.", positive, search=_RATES),
         Hyperparameter("qf_learning_rate", float, "Adam's step size for the critic.", positive, search=_RATES),
-        Hyperparameter("buffer_size", int, "Transitions in the replay buffer.", at_least(1)),
         Hyperparameter(
-            "learning_starts", int, "Steps with uniformly random actions before learning starts.", at_least(0)
+            "adam_b1",
+            float,
+            "Decay of Adam's mean of past gradients.",
+            below_one,
+            argument="policy_kwargs.optimizer_kwargs",
+            convert=lambda b1: {"b1": b1},
         ),
+        Hyperparameter("buffer_size", int, "Transitions in the replay buffer.", at_least(1)),
+        Hyperparameter("learning_starts", int, "Steps with random actions before learning starts.", at_least(0)),
         Hyperparameter("batch_size", int, "Transitions in a minibatch.", at_least(1), search=(64, 128, 256, 512)),
         Hyperparameter("tau", float, "Polyak coefficient of the target networks.", fraction, search=_TAUS),
         Hyperparameter("gamma", float, "Discount factor.", fraction, search=(0.95, 0.98, 0.99, 0.995)),
@@ -226,7 +237,9 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             "Gradient of the actor: smoothed, or the critic's derivative.",
         ),
         Hyperparameter(
-            "minimum", Literal["samples", "means"], "Least of the critics sample by sample, or of their means."
+            "minimum",
+            Literal["samples", "means", "none"],
+            "Least of the critics sample by sample, or of their means; none for the mean of the critics.",
         ),
         Hyperparameter("n_steps", int, "Steps of a return before it bootstraps.", at_least(1)),
     )

@@ -79,7 +79,7 @@ class SoftDPG(DPG):
 
     def _values(self, params: Any, observations: Array, actions: jax.Array) -> jax.Array:
         """``min_j Q_j(s, a_i)``: observations ``(batch, d)`` and actions ``(N, m, batch)`` to ``(N, batch)``."""
-        return self.critics.at_actions(params, observations, actions).min(axis=0)
+        return self.combined(self.critics.at_actions(params, observations, actions))
 
 
 class SoftDDPG(DDPG):

@@ -16,19 +16,19 @@ from softdpg.algorithms.replay import keeps_n_steps
 from softdpg.algorithms.sigma import Sigma
 from softdpg.algorithms.smoothing import Scale, perturbed, smoothed_value
 from softdpg.algorithms.soft_ddpg import Estimator, SoftDPG, check_smoothing
-from softdpg.algorithms.td3 import TwinDelayedDPG
+from softdpg.algorithms.td3 import noisy_actions
 from softdpg.algorithms.types import Array
 from softdpg.algorithms.update import DPG, Ascent
 
 ActorGradient = Literal["smoothed", "exact"]
-Minimum = Literal["samples", "means"]
+Minimum = Literal["samples", "means", "none"]
 
 
 @dataclass(frozen=True)
 class SoftTwinDPG(SoftDPG):
     """:class:`SoftDPG` of which either half can be exchanged for TD3's.
 
-    :param minimum: the least of the critics sample by sample, or of their means over the samples
+    :param minimum: the least of the critics sample by sample, or of their means over the samples; or the critics' mean
     :param smooth_target: False for TD3's target
     :param actor_gradient: ``"exact"`` for the derivative of the critic
     """
@@ -39,14 +39,18 @@ class SoftTwinDPG(SoftDPG):
     target_policy_noise: float
     target_noise_clip: float
 
+    def combined(self, values: jax.Array) -> jax.Array:
+        """The least of the critics, or their mean."""
+        return values.mean(axis=0) if self.minimum == "none" else super().combined(values)
+
     def next_value(
         self, params: Any, observations: Array, actions: jax.Array, key: jax.Array, sigma: Scale
     ) -> jax.Array:
         """``mean_i min_j Q_j(s', a_i)`` or ``min_j mean_i Q_j(s', a_i)``; shapes as in :class:`DPG`."""
         if not self.smooth_target:
-            td3 = TwinDelayedDPG(self.critics, self.target_policy_noise, self.target_noise_clip)
-            return td3.next_value(params, observations, actions, key, sigma)
-        if self.minimum == "samples":
+            noisy = noisy_actions(actions, key, self.target_policy_noise, self.target_noise_clip)
+            return DPG.next_value(self, params, observations, noisy, key, sigma)
+        if self.minimum != "means":
             return super().next_value(params, observations, actions, key, sigma)
         next_actions = perturbed(actions.T, self._draw(key, actions), sigma, low=-1, high=1)
         values = self.critics.at_actions(params, observations, next_actions)
@@ -57,7 +61,7 @@ class SoftTwinDPG(SoftDPG):
     ) -> Ascent:
         """As in :class:`SoftDPG`, or the critic's own derivative."""
         if self.actor_gradient == "exact":
-            return DPG(self.critics).action_gradient(params, observations, actions, key, sigma)
+            return DPG.action_gradient(self, params, observations, actions, key, sigma)
         return super().action_gradient(params, observations, actions, key, sigma)
 
 
@@ -77,7 +81,8 @@ class SoftTD3(DPGAlgorithm):
     :param n_samples: N, smoothing samples for each state of the batch
     :param smooth_target: the Bellman target is the mean over N draws of the noise; False for the target of TD3
     :param actor_gradient: ``"smoothed"``, from values of the critics at the N draws, or ``"exact"``, their derivative
-    :param minimum: the least of the critics sample by sample (``"samples"``), or of their means (``"means"``)
+    :param minimum: the least of the critics sample by sample (``"samples"``), or of their means over the samples
+        (``"means"``); or the mean of the critics (``"none"``)
     :param estimator: of the smoothed gradient, see :class:`~softdpg.SoftDDPG`
     :param antithetic: draw the noise in pairs (w, -w), with N even; None for True with ``"centered"``
     :param noise_color: exponent of the spectrum of the exploration noise that ``action_noise`` gives the scale of: 0 is
@@ -90,12 +95,12 @@ class SoftTD3(DPGAlgorithm):
         env: GymEnv | str | None,
         learning_rate: float | Schedule = 1e-3,
         buffer_size: int = 1_000_000,
-        learning_starts: int = 1_000,
+        learning_starts: int = 2_000,
         batch_size: int = 128,
         tau: float = 0.005,
         gamma: float = 0.99,
         train_freq: int | tuple[int, str] = 8,
-        gradient_steps: int = 16,
+        gradient_steps: int = 8,
         action_noise: Exploration = 0.2,
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
@@ -166,7 +171,7 @@ class SoftTD3(DPGAlgorithm):
                 "net_arch": [128, 128],
                 "n_critics": 2,
                 "layer_norm": True,
-                "actor_layer_norm": False,
+                **({} if "optimizer_class" in (policy_kwargs or {}) else {"optimizer_kwargs": {"b1": 0.5}}),
             },
         )
 

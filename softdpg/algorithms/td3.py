@@ -29,9 +29,14 @@ class TwinDelayedDPG(DPG):
         self, params: Any, observations: Array, actions: jax.Array, key: jax.Array, sigma: Scale
     ) -> jax.Array:
         """``min_j Q_j(s', clip(pi(s') + clip(noise)))``; shapes as in :class:`DPG`."""
-        noise = jax.random.normal(key, actions.shape) * self.target_policy_noise
-        noise = jnp.clip(noise, -self.target_noise_clip, self.target_noise_clip)
-        return super().next_value(params, observations, jnp.clip(actions + noise, -1, 1), key, sigma)
+        noisy = noisy_actions(actions, key, self.target_policy_noise, self.target_noise_clip)
+        return super().next_value(params, observations, noisy, key, sigma)
+
+
+def noisy_actions(actions: jax.Array, key: jax.Array, scale: float, bound: float) -> jax.Array:
+    """``clip(a + clip(noise))``, one draw for each action: ``(batch, m)`` to ``(batch, m)``."""
+    noise = jnp.clip(jax.random.normal(key, actions.shape) * scale, -bound, bound)
+    return jnp.clip(actions + noise, -1, 1)
 
 
 class TD3(DPGAlgorithm):

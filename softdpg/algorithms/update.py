@@ -47,6 +47,10 @@ class DPG:
 
     critics: Critics
 
+    def combined(self, values: jax.Array) -> jax.Array:
+        """The value that counts, from those of all critics: ``(n, ...)`` to ``(...)``."""
+        return values.min(axis=0)
+
     def next_value(
         self, params: Any, observations: Array, actions: jax.Array, key: jax.Array, sigma: Scale
     ) -> jax.Array:
@@ -57,7 +61,7 @@ class DPG:
         :param actions: ``pi(s')`` of the target actor, ``(batch, m)``
         :return: ``(batch,)``
         """
-        return self.critics.apply(params, observations, actions).min(axis=0)
+        return self.combined(self.critics.apply(params, observations, actions))
 
     def action_gradient(
         self, params: Any, observations: Array, actions: jax.Array, key: jax.Array, sigma: Scale
@@ -68,7 +72,7 @@ class DPG:
         :param observations: ``s``, ``(batch, d)``
         :param actions: ``pi(s)``, ``(batch, m)``
         """
-        values, pullback = jax.vjp(lambda a: self.critics.apply(params, observations, a).min(axis=0), actions)
+        values, pullback = jax.vjp(lambda a: self.combined(self.critics.apply(params, observations, a)), actions)
         return Ascent(pullback(jnp.ones_like(values))[0], values)
 
 

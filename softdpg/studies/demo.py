@@ -4,11 +4,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from softdpg import paper
 from softdpg.algorithms import registry
 from softdpg.studies.race import race
 
 COLUMN = "MountainCarDiscrete"
-CONTENDERS = (registry.RECOMMENDED, "sbx-sac")
+CONTENDERS = paper.CONTENDERS[:2]
 
 
 def demo(out: Path, budget: int, seed: int) -> int:

@@ -155,16 +155,35 @@ def test_a_delayed_actor_waits_while_critics_and_targets_move(batch):
     assert (int(actor.step), int(critics.step)) == (2, 4)
 
 
-@pytest.mark.parametrize(("minimum", "order"), [("samples", (0, 1)), ("means", (1, 0))])
-def test_minimum_over_critics_of_samples_or_means(batch, minimum, order):
+@pytest.mark.parametrize("minimum", ["samples", "means", "none"])
+def test_minimum_over_critics_of_samples_or_means_or_none(batch, minimum):
     policy = make_policy()
     settings = (policy.qf, 6, "centered", True, minimum, True, "smoothed", 0.2, 0.5)
     actions, key = batch.actions * 0.9, jax.random.key(1)
     value = SoftTwinDPG(*settings).next_value(policy.qf_state.params, batch.observations, actions, key, 0.3)
     points = perturbed(actions.T, gaussian_perturbations(key, 6, (M, BATCH), True), 0.3, -1, 1)
     values = np.asarray(policy.qf.at_actions(policy.qf_state.params, batch.observations, points))  # (critic, N, batch)
-    plain = values.min(axis=0).mean(axis=0) if minimum == "samples" else values.mean(axis=1).min(axis=0)
-    np.testing.assert_allclose(value, plain, rtol=1e-5, atol=1e-6)
+    plain = {
+        "samples": values.min(axis=0).mean(axis=0),
+        "means": values.mean(axis=1).min(axis=0),
+        "none": values.mean(axis=(0, 1)),
+    }
+    np.testing.assert_allclose(value, plain[minimum], rtol=1e-5, atol=1e-6)
+
+
+def test_without_minimum_the_actor_follows_the_mean_of_the_critics(batch):
+    policy = make_policy()
+    params, actions = policy.qf_state.params, batch.actions * 0.9
+    dpg = SoftTwinDPG(policy.qf, 6, "centered", True, "none", False, "exact", 0.2, 0.5)
+    found = dpg.action_gradient(params, batch.observations, actions, jax.random.key(1), 0.3)
+    one = [
+        jax.grad(lambda a, j=j: policy.qf.apply(params, batch.observations, a)[j].sum())(jnp.asarray(actions))
+        for j in range(2)
+    ]
+    np.testing.assert_allclose(found.gradient, (one[0] + one[1]) / 2, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        found.values, policy.qf.apply(params, batch.observations, actions).mean(axis=0), rtol=1e-5
+    )
 
 
 def test_halves_of_soft_td3_can_be_exchanged_for_td3(batch):
