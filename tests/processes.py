@@ -12,8 +12,8 @@ from softdpg.runs.threads import use_one_thread
 from softdpg.runs.training import train
 
 use_one_thread()
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["softdpg.runs.session"])
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["softdpg.runs.session"])
 
 TINY = {
     "net_arch": (16, 16),
@@ -47,7 +47,7 @@ def start(config, out: Path, log: Path | None = None, before=None):
 
     ``before`` is called in it first.
     """
-    process = _context.Process(target=_train, args=(config, out, log or out.with_suffix(".log"), before))
+    process = context.Process(target=_train, args=(config, out, log or out.with_suffix(".log"), before))
     process.start()
     return process
 

@@ -1,8 +1,8 @@
 """The command starts fast and loads nothing it does not need; the package's names are where users look for them."""
 
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -17,28 +17,30 @@ def python(code):
 HEAVY = ("jax", "torch", "flax", "stable_baselines3", "sbx", "matplotlib", "pandas", "plotly", "scipy", "mujoco", "ray")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([command, "--help"] for command in COMMANDS)])
-def test_help_loads_nothing_heavy(arguments):
+def test_help_loads_nothing_heavy():
+    lines = [["--help"], *([command, "--help"] for command in COMMANDS)]
     code = f"""
 import sys
 from softdpg.cli import main
-sys.argv = ["softdpg", *{arguments!r}]
-try:
-    main()
-except SystemExit as end:
-    assert end.code == 0
-print(sorted(set(sys.modules) & set({HEAVY!r})))
+for arguments in {lines!r}:
+    sys.argv = ["softdpg", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code == 0
+    assert not set(sys.modules) & set({HEAVY!r}), arguments
 """
-    assert python(code).splitlines()[-1] == "[]"
+    assert python(code).count("usage: softdpg") == len(lines)
 
 
 def test_help_is_fast():
-    """Under half a second on an idle machine; the best of several here, since test processes share the cores."""
+    """In CPU seconds, which say less about the machine's other work; the best of several all the same."""
     durations = []
-    for _ in range(7):
-        start = time.perf_counter()
+    for _ in range(3):
+        start = os.times()
         subprocess.run([sys.executable, "-m", "softdpg", "--help"], capture_output=True, check=True)
-        durations.append(time.perf_counter() - start)
+        end = os.times()
+        durations.append(end.children_user + end.children_system - start.children_user - start.children_system)
     assert min(durations) < 0.75
 
 

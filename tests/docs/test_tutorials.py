@@ -1,12 +1,13 @@
 """Every snippet of the tutorials runs, in order, with few steps."""
 
-import os
 import re
-import subprocess
+import shlex
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
+from commands import in_a_process, softdpg
 
 TUTORIALS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"^```(python|bash)([^\n]*)\n(.*?)^```", re.M | re.S)
@@ -21,32 +22,34 @@ FEWER = [
 ]
 
 
-def script(page: str) -> str:
-    """A page as one Python program: titled blocks become files, bash blocks become commands."""
-    parts = ["import pathlib, subprocess, sys", "sys.path.insert(0, '.')"]
-    for language, rest, code in BLOCK.findall(page):
+def run_page(text: str) -> None:
+    """A page in the current directory: titled blocks become files, others run in the order of the page."""
+    warnings.simplefilter("ignore")
+    sys.path.insert(0, ".")
+    namespace = {"__name__": "__main__"}
+    for language, rest, code in BLOCK.findall(text):
         title = re.search(r'title="([^"]+)"', rest)
         for pattern, few in FEWER:
             code = re.sub(pattern, few, code)
         if "no-test" in rest:
             continue
         if title:
-            parts.append(f"pathlib.Path({title[1]!r}).write_text({code!r})")
-        elif language == "bash":
-            parts.append(f"subprocess.run(['bash', '-euc', {code!r}], check=True)")
+            Path(title[1]).write_text(code)
+        elif language == "python":
+            exec(compile(code, "<snippet>", "exec"), namespace)
         else:
-            parts.append(code)
-    return "\n".join(parts)
+            for line in code.splitlines():
+                command, *arguments = shlex.split(line, comments=True)
+                assert command == "softdpg"
+                done = softdpg(*arguments)
+                assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda path: path.stem)
 def test_snippets_of_a_tutorial_run(page, tmp_path):
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(page.parents[2]), environment.get("PYTHONPATH", "")])
-    text = script(page.read_text())
-    assert "subprocess.run(" in text or "import" in text
-    command = [sys.executable, "-W", "ignore", "-c", text]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280)
+    text = page.read_text()
+    assert BLOCK.search(text)
+    done = in_a_process(run_page, text, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -1,9 +1,7 @@
 """``softdpg train --config`` and ``--write-config``."""
 
-import subprocess
-import sys
-
 import pytest
+from commands import softdpg
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,11 +9,6 @@ from softdpg.errors import UserError
 from softdpg.runs.config import RunConfig
 from softdpg.runs.config_file import read_config_file, write_config_file
 from softdpg.runs.directory import RunDirectory
-
-
-def softdpg(*arguments, cwd=None):
-    command = [sys.executable, "-W", "ignore", "-m", "softdpg", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".toml"])

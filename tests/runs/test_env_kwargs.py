@@ -1,10 +1,9 @@
 """``--env-kwargs``: arguments of the environment, from the command line to evaluation, export, search and report."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from commands import softdpg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import TINY
@@ -177,11 +176,6 @@ def test_other_arguments_are_another_environment_in_the_report(folder, tmp_path)
     ]
     (tmp_path / "results.csv").write_text(write_csv(runs))
     assert [run.settings.env_kwargs for run in read(tmp_path / "results.csv")[0]] == [{"pay": 1}, {"pay": 2}]
-
-
-def softdpg(*arguments, cwd):
-    command = [sys.executable, "-W", "ignore", "-m", "softdpg", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
 def test_on_the_command_line(folder, tmp_path):

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from commands import softdpg
 from processes import tiny_config
 
 from softdpg.algorithms.export import read_safetensors
@@ -29,8 +30,7 @@ def run(tmp_path_factory):
 @pytest.mark.parametrize(("to", "name"), [("onnx", "policy.onnx"), ("numpy", "policy.py")])
 def test_command_writes_the_policy_of_the_run(run, tmp_path, to, name):
     out = tmp_path / name
-    command = [sys.executable, "-m", "softdpg", "export", str(run), "--to", to, "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = softdpg("export", run, "--to", to, "--out", out)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"wrote {out}\n"
     assert [file.name for file in tmp_path.iterdir()] == [name]

@@ -1,11 +1,11 @@
 """Runs on Dict observations, and ``--her``."""
 
-import subprocess
 import sys
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from commands import softdpg
 from processes import tiny_config
 
 from softdpg import SoftTD3
@@ -149,8 +149,7 @@ def test_a_part_that_cannot_be_is_one_line():
 
 def test_flags(tmp_path):
     flags = ["--env", GOALS, "--algo", "soft-td3", "--her", "--n-sampled-goal", "8", "--normalize"]
-    command = [sys.executable, "-W", "ignore", "-m", "softdpg", "train", *flags, "--write-config", "goals.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    done = softdpg("train", *flags, "--write-config", "goals.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "goals.yaml").read_text()
     assert all(

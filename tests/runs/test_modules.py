@@ -1,10 +1,10 @@
 """Environments of one's own on the command line: from a file or a module of the current directory, never from a run."""
 
-import os
 import subprocess
 import sys
 
 import pytest
+from commands import softdpg
 
 from softdpg.errors import UserError
 from softdpg.runs.environments import make_env
@@ -45,37 +45,33 @@ def home(tmp_path_factory):
     (path / "mypackage").mkdir()
     (path / "mypackage" / "envs.py").write_text(ENV.replace("{module}", "mypackage.envs"))
     for i, env in enumerate(IDS):
-        done = softdpg(path, "train", "--env", env, *TINY, "--out", f"run{i}")
+        done = softdpg("train", "--env", env, *TINY, "--out", f"run{i}", cwd=path)
         assert done.returncode == 0, done.stderr
     return path
 
 
-def softdpg(cwd, *arguments):
-    # As the console script: neither the current directory nor PYTHONPATH's leads to the module.
-    command = [sys.executable, "-P", "-W", "ignore", "-m", "softdpg", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=os.environ)
-
-
 @pytest.mark.parametrize("i", [0, 1])
 def test_eval_with_trust_or_with_the_id(home, i):
-    refused = softdpg(home, "eval", f"run{i}", "--episodes", "1")
+    refused = softdpg("eval", f"run{i}", "--episodes", "1", cwd=home)
     assert refused.returncode == 2
     assert "imported only with --trust" in refused.stderr
-    trusted = softdpg(home, "eval", f"run{i}", "--episodes", "2", "--trust")
+    trusted = softdpg("eval", f"run{i}", "--episodes", "2", "--trust", cwd=home)
     assert trusted.returncode == 0, trusted.stderr
-    named = softdpg(home, "eval", f"run{i}", "--episodes", "2", "--env", IDS[i])
+    named = softdpg("eval", f"run{i}", "--episodes", "2", "--env", IDS[i], cwd=home)
     assert named.stdout == trusted.stdout
 
 
 def test_a_run_directory_never_imports_a_module(home):
     (home / "imported").unlink(missing_ok=True)
     for arguments in (["eval", "run0"], ["watch", "run0"], ["export", "run0"], ["report", "run0", "--out", "report"]):
-        assert "Traceback" not in softdpg(home, *arguments).stderr
+        assert "Traceback" not in softdpg(*arguments, cwd=home).stderr
     assert not (home / "imported").exists()
 
 
 def test_export(home):
-    done = softdpg(home, "export", "run0", "--to", "numpy", "--env", IDS[0])
+    # A new interpreter: neither the current directory nor PYTHONPATH's leads to the module.
+    command = [sys.executable, "-P", "-m", "softdpg", "export", "run0", "--to", "numpy", "--env", IDS[0]]
+    done = subprocess.run(command, cwd=home, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (home / "run0" / "policy.py").is_file()
 

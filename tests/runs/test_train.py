@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from commands import softdpg
 from processes import checkpoints, start, tiny_config, wait_for
 
 from softdpg.errors import UserError
@@ -17,10 +18,6 @@ from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.runs.flags import settings_class
 from softdpg.runs.training import train
-
-
-def command(*arguments):
-    return subprocess.run([sys.executable, "-m", "softdpg", *arguments], capture_output=True, text=True, timeout=120)
 
 
 def test_a_run_directory(tmp_path, capsys):
@@ -123,7 +120,7 @@ def test_a_full_disk_stops_with_a_message_and_an_intact_checkpoint(tmp_path, sma
 )
 def test_bad_input_is_one_line_and_writes_nothing(tmp_path, arguments, message):
     out = tmp_path / "run"
-    done = command("train", *arguments, "--out", str(out))
+    done = softdpg("train", *arguments, "--out", str(out))
     assert (done.returncode, done.stderr) == (2, f"softdpg: error: {message}\n")
     assert not out.exists()
 
