@@ -30,7 +30,7 @@ from softdpg.algorithms.devices import find_device
 from softdpg.algorithms.exploration import Exploration, check_exploration, make_action_noise
 from softdpg.algorithms.metrics import LoggedAlgorithm
 from softdpg.algorithms.networks import ActionLayer
-from softdpg.algorithms.noise import SmoothingNoise, coloured_warm_up, noises
+from softdpg.algorithms.noise import SmoothingNoise, is_coloured, noises, with_noise
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.replay import flat_batch, make_replay_buffer
 from softdpg.algorithms.shapes import CheckedShape
@@ -60,6 +60,7 @@ class DPGAlgorithm(LoggedAlgorithm):
     policy_delay: int = 1  # a subclass that has these sets them before it calls the constructor here
     sigma: Sigma = 1.0  # of no effect where there is no noise
     noise_color: float = 0.0
+    random_episodes: float = 0.0
 
     def __init__(
         self,
@@ -149,6 +150,7 @@ class DPGAlgorithm(LoggedAlgorithm):
         check_whole("n_steps", self.n_steps, 1)
         check_whole("policy_delay", self.policy_delay, 1)
         check_scale("noise_color", self.noise_color)
+        check_share("random_episodes", self.random_episodes)
         check_flag("optimize_memory_usage", self.optimize_memory_usage)
         if self.seed is not None:
             check_whole("seed", self.seed, 0)
@@ -172,7 +174,9 @@ class DPGAlgorithm(LoggedAlgorithm):
         self._check_arguments()  # once more: load sets attributes after the constructor
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
-        self.action_noise = make_action_noise(self.action_noise, self.action_space.shape, self.n_envs, self.noise_color)
+        self.action_noise = make_action_noise(
+            self.action_noise, self.action_space.shape, self.n_envs, self.noise_color, self.random_episodes
+        )
         if self.replay_buffer is None:
             self._setup_replay_buffer()
         self._convert_train_freq()
@@ -264,10 +268,9 @@ class DPGAlgorithm(LoggedAlgorithm):
     ) -> tuple[np.ndarray, np.ndarray]:
         """As in SB3, without its way from scaled actions to those of the environment and back before the noise."""
         if self.num_timesteps < learning_starts:
-            warm_up = coloured_warm_up(action_noise)
-            if warm_up is None:
+            if action_noise is None or not is_coloured(action_noise):
                 return super()._sample_action(learning_starts, action_noise, n_envs)
-            scaled = warm_up.reshape(n_envs, *self.action_space.shape)
+            scaled = with_noise(np.zeros((n_envs, *self.action_space.shape)), action_noise, alone=True)
             return self.policy.unscale_action(scaled), scaled
         assert self._last_obs is not None
         observations, _ = self.policy.prepare_obs(self._last_obs)
@@ -280,7 +283,7 @@ class DPGAlgorithm(LoggedAlgorithm):
             for noise in noises(action_noise):
                 if isinstance(noise, SmoothingNoise):
                     noise.sigma = np.broadcast_to(self.current_sigma(), self.action_space.shape)
-            scaled = np.clip(scaled + action_noise(), -1, 1)
+            scaled = with_noise(scaled, action_noise)
         return self.policy.unscale_action(scaled), scaled
 
     def train(self, gradient_steps: int, batch_size: int) -> None:

@@ -221,6 +221,13 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         Hyperparameter(
             "noise_color", float, "Color of the exploration noise: 0 white, 1 pink.", not_negative, search=(0.0, 1.0)
         ),
+        Hyperparameter(
+            "random_episodes",
+            float,
+            "Share of the episodes that coloured noise drives alone.",
+            fraction,
+            search=(0.0, 0.05),
+        ),
         Hyperparameter("policy_delay", int, "Updates of the critic for one of the actor.", at_least(1), search=(1, 2)),
         Hyperparameter(
             "target_policy_noise",

@@ -11,18 +11,26 @@ def noises(action_noise: ActionNoise | None) -> list[ActionNoise]:
     return [] if action_noise is None else [action_noise]
 
 
-def coloured_warm_up(action_noise: ActionNoise | None) -> np.ndarray | None:
-    """Actions before learning starts, in [-1, 1]: coloured noise with a standard deviation of 1; None if it is white.
+def with_noise(actions: np.ndarray, action_noise: ActionNoise, alone: bool = False) -> np.ndarray:
+    """Actions with a draw of the noise added, clipped to [-1, 1]; the noise itself where coloured noise drives.
 
-    Slow noise of full strength carries a body to places that uniform actions, which cancel each other, never reach: on
-    a sparse reward it decides whether the replay buffer holds a single success when learning starts.
+    Slow noise of full strength carries a body to places that small or white noise never reaches: on a sparse reward it
+    decides whether the replay buffer holds a single success.
 
-    :return: of the shape of the noise, ``(m,)`` or ``(n_envs, m)``
+    :param actions: scaled to [-1, 1], ``(n_envs, m)``
+    :param alone: coloured noise drives all environments, as it does before learning starts
     """
-    noise = noises(action_noise)[0] if action_noise is not None else None  # of all environments the same kind
-    if not isinstance(noise, ColoredNoise) or not noise.scale:
-        return None
-    return np.clip(action_noise() / noise.scale, -1, 1)  # type: ignore[misc]
+    drawn = np.broadcast_to(action_noise(), actions.shape)
+    noisy = np.clip(actions + drawn, -1, 1)
+    for i, noise in enumerate(noises(action_noise)):
+        if isinstance(noise, ColoredNoise) and noise.scale and (alone or noise.drives):
+            noisy[i] = np.clip(drawn[i] / noise.scale, -1, 1)
+    return noisy
+
+
+def is_coloured(action_noise: ActionNoise | None) -> bool:
+    """Whether the noise is coloured, of every environment."""
+    return action_noise is not None and all(isinstance(noise, ColoredNoise) for noise in noises(action_noise))
 
 
 class SmoothingNoise(ActionNoise):
@@ -46,19 +54,23 @@ class ColoredNoise(ActionNoise):
     """Gaussian noise whose power falls with the frequency f as ``f^-beta``; 0 is white, 1 pink, 2 red.
 
     Pink noise explores further than white noise of the same scale and stays close enough to the policy (Eberhard and
-    others, 2023). Before learning starts it is the action itself, with a standard deviation of 1. A stretch of it is
-    drawn at once, by its spectrum, for each episode and after every ``period`` steps.
+    others, 2023). A stretch of it is drawn at once, by its spectrum, for each episode and after every ``period`` steps.
+    Before learning starts, and later in a share of the stretches, it drives: it is the action itself, with a standard
+    deviation of 1.
     It is a function of one seed, which comes from SB3's generator: seed and step are its whole state.
 
     :param shape: shape of an action
     :param scale: standard deviation
     :param beta: the color
     :param period: steps of a stretch, the longest wave in it
+    :param driving: share of the stretches in which it drives
     """
 
-    def __init__(self, shape: tuple[int, ...], scale: float, beta: float, period: int = 1_000) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], scale: float, beta: float, period: int = 1_000, driving: float = 0.0
+    ) -> None:
         super().__init__()
-        self.shape, self.scale, self.beta, self.period = shape, scale, beta, period
+        self.shape, self.scale, self.beta, self.period, self.driving = shape, scale, beta, period, driving
         self.reset()
 
     def __call__(self) -> np.ndarray:
@@ -79,7 +91,9 @@ class ColoredNoise(ActionNoise):
     def set_state(self, state: list[int]) -> None:
         """Go on with the noise that has this seed, at this step."""
         self.seed, self.step = state
-        self._stretch = self._draw(np.random.default_rng(self.seed))
+        rng = np.random.default_rng(self.seed)
+        self._stretch = self._draw(rng)
+        self.drives = bool(rng.random() < self.driving)
 
     def _draw(self, rng: np.random.Generator) -> np.ndarray:
         """``(period, *shape)`` from independent normal Fourier coefficients with the amplitudes of the color."""

@@ -255,7 +255,7 @@ for _entry in (
         | _TD3
         | {"net_arch": (128, 128), "action_layer": "second", "layer_norm": True, "actor_layer_norm": True}
         | {"smooth_target": True, "actor_gradient": "exact", "minimum": "samples"}
-        | {"exploration_noise": 0.2, "noise_color": 1.0}
+        | {"exploration_noise": 0.2, "noise_color": 1.0, "random_episodes": 0.05}
         | {"n_steps": 3, "batch_size": 128, "train_freq": 8, "gradient_steps": 8, "adam_b1": 0.5}
         | {"learning_starts": 2_000},
         style=Style("#AA3377", "#E58BB8", (), "solid", "*", "star"),

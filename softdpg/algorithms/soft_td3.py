@@ -87,6 +87,8 @@ class SoftTD3(DPGAlgorithm):
     :param antithetic: draw the noise in pairs (w, -w), with N even; None for True with ``"centered"``
     :param noise_color: exponent of the spectrum of the exploration noise that ``action_noise`` gives the scale of: 0 is
         white, 1 is pink, whose slow parts carry a body further
+    :param random_episodes: share of the episodes that such noise, if it is not white, drives alone at full strength, as
+        it does before learning starts: what finds a reward that the policy has never met
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class SoftTD3(DPGAlgorithm):
         estimator: Estimator = "centered",
         antithetic: bool | None = None,
         noise_color: float = 1.0,
+        random_episodes: float = 0.05,
         qf_learning_rate: float | Schedule | None = None,
         action_layer: ActionLayer | None = None,
     ) -> None:
@@ -142,6 +145,7 @@ class SoftTD3(DPGAlgorithm):
         self.estimator = estimator
         self.antithetic = estimator == "centered" if antithetic is None else antithetic
         self.noise_color = noise_color
+        self.random_episodes = random_episodes
         super().__init__(
             policy,
             env,

@@ -15,7 +15,7 @@ from updates import BATCH, LEARNING_RATE, QF_LEARNING_RATE, TAU, D, M, assert_tr
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 from softdpg.algorithms import metrics
 from softdpg.algorithms.networks import LayerNorm
-from softdpg.algorithms.noise import ColoredNoise, noises
+from softdpg.algorithms.noise import ColoredNoise, noises, with_noise
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.sigma import SIGMA_BOUNDS, ascend_log_sigma, log_sigma_gradient, make_sigma_state
 from softdpg.algorithms.smoothing import gaussian_perturbations, perturbed
@@ -336,6 +336,23 @@ def test_before_learning_starts_coloured_noise_of_full_strength_is_the_action(n_
     np.testing.assert_allclose(scaled, np.clip(drawn / 0.2, -1, 1), rtol=1e-6)
     np.testing.assert_allclose([pair[0] for pair in taken], 2 * scaled, rtol=1e-6)  # torques in [-2, 2]
     assert (drawn / 0.2).std() == pytest.approx(1, abs=0.4)  # of few slow waves
+
+
+def test_coloured_noise_drives_a_share_of_the_stretches():
+    np.random.seed(0)  # noqa: NPY002
+    noise = ColoredNoise((2,), 0.2, 1.0, period=4, driving=0.1)
+    policy, driven = np.full((1, 2), 0.5), 0
+    for _ in range(2_000):
+        noise.reset()
+        state = noise.get_state()
+        taken = [with_noise(policy, noise) for _ in range(4)]
+        noise.set_state(state)
+        drawn = np.array([noise() for _ in range(4)])[:, None]
+        expected = drawn / 0.2 if noise.drives else 0.5 + drawn
+        np.testing.assert_allclose(taken, np.clip(expected, -1, 1), rtol=1e-12)
+        driven += noise.drives
+    assert driven == pytest.approx(200, abs=45)  # 3 standard deviations
+    assert ColoredNoise((2,), 0.2, 1.0).drives is False
 
 
 def test_white_noise_leaves_the_warm_up_uniform():
