@@ -61,6 +61,7 @@ class DPGAlgorithm(LoggedAlgorithm):
     sigma: Sigma = 1.0  # of no effect where there is no noise
     noise_color: float = 0.0
     random_episodes: float = 0.0
+    saturation_penalty: float = 0.0
 
     def __init__(
         self,
@@ -151,6 +152,7 @@ class DPGAlgorithm(LoggedAlgorithm):
         check_whole("policy_delay", self.policy_delay, 1)
         check_scale("noise_color", self.noise_color)
         check_share("random_episodes", self.random_episodes)
+        check_scale("saturation_penalty", self.saturation_penalty)
         check_flag("optimize_memory_usage", self.optimize_memory_usage)
         if self.seed is not None:
             check_whole("seed", self.seed, 0)
@@ -293,7 +295,7 @@ class DPGAlgorithm(LoggedAlgorithm):
         self._settle_sigma()
         # A learned sigma is part of what the update changes.
         sigma = 0.0 if self.policy.sigma_state is not None else self.current_sigma()
-        rates = Rates(self.lr_schedule(progress), qf_schedule(progress), self.tau, sigma)
+        rates = Rates(self.lr_schedule(progress), qf_schedule(progress), self.tau, sigma, self.saturation_penalty)
         together = self._updates_in_a_call(gradient_steps)
         for _ in range(gradient_steps // together):
             batches = self._sample_batches(together, batch_size)

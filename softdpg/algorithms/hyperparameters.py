@@ -228,6 +228,9 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             fraction,
             search=(0.0, 0.05),
         ),
+        Hyperparameter(
+            "saturation_penalty", float, "Weight of the mean square of what tanh makes actions of.", not_negative
+        ),
         Hyperparameter("policy_delay", int, "Updates of the critic for one of the actor.", at_least(1), search=(1, 2)),
         Hyperparameter(
             "target_policy_noise",

@@ -85,16 +85,20 @@ class Actor(nn.Module):
     activation_fn: Activation = relu
     layer_norm: bool = False
 
-    @nn.compact
     def __call__(self, observations: jax.Array) -> jax.Array:
         """Observations ``(batch, d)`` to actions ``(batch, m)``."""
+        return nn.tanh(self.unsquashed(observations))
+
+    @nn.compact
+    def unsquashed(self, observations: jax.Array) -> jax.Array:
+        """Observations ``(batch, d)`` to what tanh makes actions of, ``(batch, m)``."""
         x = observations
         for units in self.net_arch:
             x = nn.Dense(units)(x)
             if self.layer_norm:
                 x = LayerNorm(units)(x)
             x = self.activation_fn(x)
-        return nn.tanh(nn.Dense(self.action_dim)(x))
+        return nn.Dense(self.action_dim)(x)
 
 
 class Critic(nn.Module):

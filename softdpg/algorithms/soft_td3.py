@@ -89,6 +89,8 @@ class SoftTD3(DPGAlgorithm):
         white, 1 is pink, whose slow parts carry a body further
     :param random_episodes: share of the episodes that such noise, if it is not white, drives alone at full strength, as
         it does before learning starts: what finds a reward that the policy has never met
+    :param saturation_penalty: weight of the mean square of what tanh makes actions of. Without it an action that has
+        come too close to its bound stays there, since the derivative of tanh is zero
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class SoftTD3(DPGAlgorithm):
         antithetic: bool | None = None,
         noise_color: float = 1.0,
         random_episodes: float = 0.05,
+        saturation_penalty: float = 1e-3,
         qf_learning_rate: float | Schedule | None = None,
         action_layer: ActionLayer | None = None,
     ) -> None:
@@ -146,6 +149,7 @@ class SoftTD3(DPGAlgorithm):
         self.antithetic = estimator == "centered" if antithetic is None else antithetic
         self.noise_color = noise_color
         self.random_episodes = random_episodes
+        self.saturation_penalty = saturation_penalty
         super().__init__(
             policy,
             env,

@@ -6,7 +6,7 @@ action: the two methods of :class:`DPG`, which each algorithm's file says anew w
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -87,12 +87,16 @@ class Learned(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Numbers that an update takes from outside: step sizes of actor, critics and targets, and the noise's scale."""
+    """Numbers that an update takes from outside: step sizes of actor, critics and targets, the noise's scale.
+
+    :param saturation_penalty: lambda, weight of ``||u||^2`` with ``pi = tanh(u)`` in the actor's loss
+    """
 
     learning_rate: float
     qf_learning_rate: float
     tau: float
     sigma: Scale  # of no effect where it is learned
+    saturation_penalty: float = 0.0
 
 
 def no_metrics() -> Metrics:
@@ -121,10 +125,14 @@ def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Ra
     metrics = metrics | {"critic_loss": loss, "q_mean": values.mean()}
 
     if with_actor:
-        # Actor: grad_theta J = mean over s of grad_theta pi(s) g(s), g the gradient with respect to the action
-        actions, pullback = jax.vjp(lambda params: actor.apply_fn(params, batch.observations), actor.params)
+        # Actor: grad_theta J = mean over s of grad_theta pi(s) g(s), g the gradient with respect to the action.
+        # With pi = tanh(u), the penalty lambda ||u||^2 frees actions that tanh holds at 1, where its derivative is 0.
+        unsquashed = partial(actor.apply_fn, method="unsquashed")
+        u, pullback = jax.vjp(lambda params: unsquashed(params, batch.observations), actor.params)
+        actions = jnp.tanh(u)
         ascent = dpg.action_gradient(critics.params, batch.observations, actions, actor_key, sigma)
-        (gradient,) = pullback(-ascent.gradient / len(actions))
+        uphill = ascent.gradient * (1 - actions**2) - 2 * rates.saturation_penalty * u
+        (gradient,) = pullback(-uphill / len(actions))
         actor = _descend(actor, gradient, rates.learning_rate)
         if sigma_state is not None:
             sigma_state = ascend_log_sigma(sigma_state, ascent.log_sigma_gradient)

@@ -186,6 +186,35 @@ def test_without_minimum_the_actor_follows_the_mean_of_the_critics(batch):
     )
 
 
+def test_saturation_penalty_is_the_weighted_square_before_tanh(batch):
+    """One step of the actor is Adam's along the derivative of the loss written out."""
+    policy = make_policy()
+    dpg, weight = DPG(policy.qf), 0.3
+    actor, critics, _ = run(dpg, policy, batch, steps=1, saturation_penalty=weight)
+
+    def loss(params):
+        u = policy.actor.apply(params, batch.observations, method="unsquashed")
+        values = policy.qf.apply(critics.params, batch.observations, jnp.tanh(u)).min(axis=0)
+        return -values.mean() + weight * (u**2).sum(axis=-1).mean()
+
+    state = policy.actor_state
+    steps, _ = state.tx.update(jax.grad(loss)(state.params), state.opt_state, state.params)
+    expected = jax.tree.map(lambda param, step: param + LEARNING_RATE * step, state.params, steps)
+    assert_trees_close(actor.params, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("penalty", "free"), [(0.0, False), (1e-3, True)])
+def test_saturation_penalty_frees_an_actor_that_is_stuck(batch, penalty, free):
+    """tanh(40) is 1 in single precision and its derivative 0: without the penalty no update moves the actor."""
+    policy = make_policy()
+    params = jax.tree.map(lambda x: x, policy.actor_state.params)
+    params["params"]["Dense_2"]["bias"] = jnp.full(M, 40.0)
+    policy.actor_state = policy.actor_state.replace(params=params, target_params=params)
+    actor, _, _ = run(DPG(policy.qf), policy, batch, steps=50, saturation_penalty=penalty)
+    moved = float(jnp.max(actor.params["params"]["Dense_2"]["bias"])) < 40
+    assert moved == free
+
+
 def test_halves_of_soft_td3_can_be_exchanged_for_td3(batch):
     policy = make_policy()
     arguments = (policy.qf_state.params, batch.observations, batch.actions * 0.9, jax.random.key(1), 0.3)
