@@ -278,7 +278,7 @@ for _entry in (
         "SBX's Soft Actor-Critic with its own defaults",
         _PEER | dict.fromkeys(("qf_learning_rate", "policy_delay")),
         exact_resume=False,
-        style=Style("#CC79A7", "#E3A9C8", (5, 1, 1, 1), "8px,2px,2px,2px", "^", "triangle-up"),
+        style=Style("#3B3B3B", "#D0D0D0", (5, 1, 1, 1), "8px,2px,2px,2px", "^", "triangle-up"),
     ),
     Algorithm(
         "sbx-td3",
