@@ -114,6 +114,7 @@ def test_the_log_by_hand(tmp_path):
 def test_a_run_and_its_continuation(tmp_path):
     """Every step burns 2 ms: 20 in an evaluation of two episodes, and those of training between two evaluations."""
     settings = dict(learning_starts=20, evaluate_every=50, checkpoint_every=50)
+    jax.clear_caches()  # so that there is something to compile, whatever ran before
     began = time.process_time()
     assert train(tiny_config("Burning-v0", "ddpg", steps=100, **settings), tmp_path) == 0
     first = RunDirectory(tmp_path).read_timings()
