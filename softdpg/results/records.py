@@ -48,7 +48,9 @@ class Run:
             raise DamagedRunError(f"an evaluation is beyond {LARGEST:g}")
         if self.evaluated_at[0] < 0 or (np.diff(self.evaluated_at) <= 0).any():
             raise DamagedRunError("the steps of the evaluations do not increase")
-        if self.evaluated_at[-1] > self.settings.steps:
+        # The last rollout, of train_freq steps in each environment, is done to its end.
+        rollout = (self.settings.train_freq or 1) * self.settings.n_envs
+        if self.evaluated_at[-1] >= self.settings.steps + rollout:
             raise DamagedRunError(f"evaluated at step {self.evaluated_at[-1]} of {self.settings.steps}")
 
     @property

@@ -86,6 +86,16 @@ def test_a_damaged_run_is_skipped_by_name(tmp_path, message):
     assert message.split(" (header")[0] in warnings[0]
 
 
+@pytest.mark.parametrize(("last", "warned"), [(10_003, 0), (10_004, 1)])
+def test_the_last_rollout_of_four_environments_may_go_beyond_the_steps(tmp_path, last, warned):
+    write_run(tmp_path / "good", "Ant-v5", "ddpg", 1, [1.0, 2.0])
+    run = write_run(tmp_path / "run", "Ant-v5", "ddpg", 0, [1.0, 2.0])
+    _edit(run / "config.json", n_envs=4)
+    (run / "evaluations.csv").write_text(f"step,mean,std\n5000,1,0\n{last},2,0\n")
+    runs, warnings = results.read(tmp_path)
+    assert (len(runs), len(warnings)) == (2 - warned, warned)
+
+
 def test_a_line_that_is_still_being_written_is_left_out(tmp_path):
     run = write_run(tmp_path / "run", "Ant-v5", "ddpg", 0, [1.0, 2.0], steps=50_000, state="running")
     with (run / "evaluations.csv").open("a") as file:
