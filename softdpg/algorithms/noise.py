@@ -28,9 +28,9 @@ def with_noise(actions: np.ndarray, action_noise: ActionNoise, alone: bool = Fal
     return noisy
 
 
-def is_coloured(action_noise: ActionNoise | None) -> bool:
-    """Whether the noise is coloured, of every environment."""
-    return action_noise is not None and all(isinstance(noise, ColoredNoise) for noise in noises(action_noise))
+def is_coloured(action_noise: ActionNoise) -> bool:
+    """Whether there is coloured noise in every environment."""
+    return all(isinstance(noise, ColoredNoise) and noise.scale for noise in noises(action_noise))
 
 
 class SmoothingNoise(ActionNoise):

@@ -71,6 +71,7 @@ class SoftTD3(DPGAlgorithm):
     The signature is that of :class:`stable_baselines3.TD3`; what is not described here is described in
     :class:`~softdpg.DDPG`, :class:`~softdpg.SoftDDPG` or there.
 
+    :param learning_starts: steps at the start in which coloured noise is the action; uniform draws are, if it is white
     :param n_steps: rewards of so many steps are summed before the critic's value; None for 3, and for 1 with Dict
         observations, ``optimize_memory_usage`` or a buffer of one's own
     :param policy_delay: the actor is updated with every ``policy_delay``-th update of the critics

@@ -17,9 +17,9 @@ def demo(out: Path, budget: int, seed: int) -> int:
     console = Console(highlight=False)
     ours, peer = (registry.find(name).label for name in CONTENDERS)
     console.print(
-        f"A car in a valley must first move away from the goal, which alone pays well. {ours} and {peer} race to the "
-        f"paper's score, {budget:,} steps at most, one seed. The column is chosen to show the difference; all columns "
-        "are in docs/results/race.",
+        f"A car in a valley must first move away from the goal, which pays best. {ours} and {peer} race to it, "
+        f"{budget:,} steps at most, one seed. The column is chosen to show the difference; all columns are in "
+        "docs/results/race.",
         soft_wrap=True,
     )
     return race([COLUMN], out, algos=CONTENDERS, seeds=1, first_seed=seed, budget=budget)

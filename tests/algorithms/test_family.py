@@ -384,6 +384,13 @@ def test_coloured_noise_drives_a_share_of_the_stretches():
     assert ColoredNoise((2,), 0.2, 1.0).drives is False
 
 
+def test_coloured_noise_of_scale_zero_leaves_the_warm_up_uniform():
+    model = SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, action_noise=ColoredNoise((1,), 0.0, 1.0))
+    model._setup_learn(10)
+    scaled = np.array([model._sample_action(20, model.action_noise)[1] for _ in range(2_000)])
+    assert scaled.std() == pytest.approx(3**-0.5, rel=0.05)
+
+
 def test_white_noise_leaves_the_warm_up_uniform():
     model = SoftTD3("MlpPolicy", "Pendulum-v1", **{**TINY, "learning_starts": 3_000}, noise_color=0.0, action_noise=0.0)
     model._setup_learn(10)
