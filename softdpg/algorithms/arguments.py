@@ -72,15 +72,6 @@ def check_activation(activation_fn: Any) -> None:
         )
 
 
-def check_optimizer(optimizer_class: Any) -> None:
-    """``ValueError`` for an optimiser of PyTorch."""
-    if isinstance(optimizer_class, type) or not callable(optimizer_class):
-        raise ValueError(
-            f"optimizer_class must be an optimiser of optax, such as optax.adamw, not {optimizer_class!r} "
-            "(the networks are JAX's, which a PyTorch optimiser cannot train)"
-        )
-
-
 def check_features_extractor(features_extractor_class: Any, features_extractor_kwargs: dict[str, Any] | None) -> None:
     """``ValueError`` for a features extractor other than the flattening that is done anyway."""
     if getattr(features_extractor_class, "__name__", "") not in ("FlattenExtractor", "CombinedExtractor"):

@@ -1,13 +1,14 @@
 """The policy of the family: actor, critics, their targets and optimisers behind SB3's policy interface."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import torch as th
 from flax.training.train_state import TrainState
 from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
@@ -21,10 +22,10 @@ from softdpg.algorithms.arguments import (
     check_features_extractor,
     check_flag,
     check_net_arch,
-    check_optimizer,
     check_whole,
 )
 from softdpg.algorithms.networks import ActionLayer, Activation, Actor, Critic, Critics, make_actor, make_critics, relu
+from softdpg.algorithms.optimizers import Optimizer, check_optimizer, find_optimizer
 from softdpg.algorithms.parameters import Parameters, from_flat, to_flat
 from softdpg.algorithms.sigma import make_sigma_state
 from softdpg.algorithms.spaces import as_batch, flat_observations
@@ -48,8 +49,9 @@ class DDPGPolicy(BasePolicy):
     :param layer_norm: normalise each hidden layer of actor and critics before its activation
     :param actor_layer_norm: whether the actor's, if it differs from ``layer_norm``
     :param n_critics: critics in the ensemble; of their values the least counts
-    :param optimizer_class: an optax optimiser that takes ``learning_rate``
-    :param optimizer_kwargs: further arguments of the optimiser
+    :param optimizer_class: an optax optimiser that takes ``learning_rate``; or Adam, AdamW, SGD or RMSprop of
+        ``torch.optim``, for the optimiser of that name with PyTorch's defaults
+    :param optimizer_kwargs: further arguments of the optimiser, under its own names
     :param normalize_images: divide images by 255
     :param share_features_extractor: of no effect, as there is nothing to share
     :param features_extractor_class: only SB3's defaults are accepted; observations are flattened
@@ -75,7 +77,7 @@ class DDPGPolicy(BasePolicy):
         layer_norm: bool = False,
         actor_layer_norm: bool | None = None,
         n_critics: int = 1,
-        optimizer_class: Callable[..., optax.GradientTransformation] = optax.adam,
+        optimizer_class: Optimizer | type[th.optim.Optimizer] = optax.adam,
         optimizer_kwargs: dict[str, Any] | None = None,
         normalize_images: bool = True,
         share_features_extractor: bool = False,
@@ -93,7 +95,7 @@ class DDPGPolicy(BasePolicy):
         if actor_layer_norm is not None:
             check_flag("actor_layer_norm", actor_layer_norm)
         check_whole("n_critics", n_critics, 1)
-        check_optimizer(optimizer_class)
+        check_optimizer(optimizer_class, optimizer_kwargs)
         check_flag("normalize_images", normalize_images)
         check_features_extractor(features_extractor_class, features_extractor_kwargs)
         check_dropout(dropout_rate)
@@ -128,8 +130,7 @@ class DDPGPolicy(BasePolicy):
         key, actor_key, qf_key = jax.random.split(key, 3)
         observations = jax.ShapeDtypeStruct((1, self.qf.critic.observation_dim), jnp.float32)
         actions = jax.ShapeDtypeStruct((1, self.qf.critic.action_dim), jnp.float32)
-        optimizer_class: Any = self.optimizer_class
-        optimizer = _optimizer(optimizer_class, tuple(sorted(self.optimizer_kwargs.items())))
+        optimizer = find_optimizer(self.optimizer_class, self.optimizer_kwargs)
         self.actor_state = _train_state(self.actor, self.actor.lazy_init(actor_key, observations), optimizer)
         self.qf_state = _train_state(self.qf, self.qf.init(qf_key, observations, actions), optimizer)
         return key
@@ -218,13 +219,6 @@ class DDPGPolicy(BasePolicy):
 @partial(jax.jit, static_argnames="actor")
 def _select_action(actor: Actor, params: Any, observations: jax.Array) -> jax.Array:
     return actor.apply(params, observations)
-
-
-@cache
-def _optimizer(optimizer_class: Callable[..., optax.GradientTransformation], kwargs: tuple) -> Any:
-    """One object for each optimiser, so that models with the same settings share one compiled update."""
-    # Steps of size 1; the update multiplies them by the learning rate that SB3's schedule gives at the time.
-    return optimizer_class(learning_rate=1.0, **dict(kwargs))
 
 
 def _train_state(network: Actor | Critics, params: Any, optimizer: optax.GradientTransformation) -> TargetedState:
