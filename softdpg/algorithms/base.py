@@ -11,7 +11,7 @@ from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
-from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
@@ -31,13 +31,14 @@ from softdpg.algorithms.exploration import Exploration, check_exploration, make_
 from softdpg.algorithms.metrics import LoggedAlgorithm
 from softdpg.algorithms.networks import ActionLayer
 from softdpg.algorithms.noise import SmoothingNoise, is_coloured, noises, with_noise
-from softdpg.algorithms.policies import DDPGPolicy
+from softdpg.algorithms.policies import CnnPolicy, DDPGPolicy
 from softdpg.algorithms.replay import flat_batch, make_replay_buffer
 from softdpg.algorithms.shapes import CheckedShape
 from softdpg.algorithms.sigma import Sigma, as_sigma, make_sigma_state
 from softdpg.algorithms.spaces import all_finite, check_spaces
 from softdpg.algorithms.types import Batch
 from softdpg.algorithms.update import DPG, Learned, Rates, compiled_updates, no_metrics
+from softdpg.algorithms.views import ActorView, NetworkView
 
 _MOST_UPDATES_IN_A_CALL = 64
 SelfAlgorithm = TypeVar("SelfAlgorithm", bound="DPGAlgorithm")
@@ -51,6 +52,7 @@ class DPGAlgorithm(LoggedAlgorithm):
 
     policy_aliases: ClassVar[dict[str, type[DDPGPolicy]]] = {  # type: ignore[assignment]
         "MlpPolicy": DDPGPolicy,
+        "CnnPolicy": CnnPolicy,
         "MultiInputPolicy": DDPGPolicy,
     }
     action_space: spaces.Box
@@ -158,14 +160,6 @@ class DPGAlgorithm(LoggedAlgorithm):
             check_whole("seed", self.seed, 0)
         check_exploration(self.action_noise)
 
-    def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
-        if policy_name == "CnnPolicy":
-            raise ValueError(
-                'policy="CnnPolicy" is not supported: there are no convolutional networks here. "MlpPolicy" flattens '
-                "images; for large ones let a Gymnasium wrapper compute features"
-            )
-        return super()._get_policy_from_name(policy_name)
-
     @staticmethod
     def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         if isinstance(env, gym.Env):
@@ -219,6 +213,26 @@ class DPGAlgorithm(LoggedAlgorithm):
         """Seed JAX, NumPy, Python and the action space; see SB3."""
         super().set_random_seed(seed)
         self.key = jax.random.PRNGKey(np.random.randint(2**14) if seed is None else seed)  # noqa: NPY002
+
+    @property
+    def actor(self) -> ActorView:  # type: ignore[override]
+        """The policy's actor with its weights, as SB3 has it; :attr:`critic` and the targets likewise."""
+        return self.policy.actor
+
+    @property
+    def actor_target(self) -> NetworkView:
+        """See :attr:`actor`."""
+        return self.policy.actor_target
+
+    @property
+    def critic(self) -> NetworkView:
+        """See :attr:`actor`."""
+        return self.policy.critic
+
+    @property
+    def critic_target(self) -> NetworkView:
+        """See :attr:`actor`."""
+        return self.policy.critic_target
 
     @property
     def dpg(self) -> DPG:
@@ -288,7 +302,7 @@ class DPGAlgorithm(LoggedAlgorithm):
             scaled = with_noise(scaled, action_noise)
         return self.policy.unscale_action(scaled), scaled
 
-    def train(self, gradient_steps: int, batch_size: int) -> None:
+    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """Sample ``gradient_steps`` batches and update critics, actor and targets with each."""
         qf_schedule = self.qf_schedule or self.lr_schedule
         progress = self._current_progress_remaining
@@ -329,9 +343,15 @@ class DPGAlgorithm(LoggedAlgorithm):
     def _sample_batch(self, batch_size: int) -> Batch:
         assert self.replay_buffer is not None
         if isinstance(self.replay_buffer, RecordReplayBuffer):
-            return Batch(*self.replay_buffer.sample_arrays(batch_size, env=self._vec_normalize_env))
+            batch = Batch(*self.replay_buffer.sample_arrays(batch_size, env=self._vec_normalize_env))
+            if self.policy.images[0] and is_image_space(self.observation_space):  # the records hold pixels
+                return batch._replace(
+                    observations=batch.observations / np.float32(255),
+                    next_observations=batch.next_observations / np.float32(255),
+                )
+            return batch
         samples = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
-        return flat_batch(samples, self.observation_space, self.gamma, self.policy.normalize_images)
+        return flat_batch(samples, self.observation_space, self.gamma, *self.policy.images)
 
     def _setup_learn(
         self,

@@ -18,7 +18,7 @@ class DDPG(DPGAlgorithm):
     The signature is that of :class:`stable_baselines3.DDPG`; what is not described here is described there.
     The agent works in actions scaled to [-1, 1].
 
-    :param policy: ``"MlpPolicy"``, or ``"MultiInputPolicy"`` for Dict observations
+    :param policy: ``"MlpPolicy"``, ``"CnnPolicy"`` for images, or ``"MultiInputPolicy"`` for Dict observations
     :param env: environment with a bounded Box action space
     :param learning_rate: of the actor; a number, or a schedule of the progress remaining (from 1 to 0)
     :param learning_starts: steps of uniformly random actions at the start
@@ -26,6 +26,7 @@ class DDPG(DPGAlgorithm):
         of SB3, or None
     :param policy_kwargs: of :class:`~softdpg.algorithms.policies.DDPGPolicy`: ``net_arch``, ``layer_norm``, ...
     :param device: ``"auto"`` for JAX's default, or ``"cpu"``, ``"gpu"``, ``"tpu"``
+    :param policy_delay: the actor is updated with every ``policy_delay``-th update of the critic
     :param qf_learning_rate: of the critic; a number or a schedule, None for that of the actor
     :param action_layer: hidden layer of the critic where the action enters, ``"second"`` or ``"input"``; None for the
         second where there is one
@@ -55,10 +56,12 @@ class DDPG(DPGAlgorithm):
         device: str = "auto",
         _init_setup_model: bool = True,
         *,
+        policy_delay: int = 1,
         stats_window_size: int = 100,
         qf_learning_rate: float | Schedule | None = None,
         action_layer: ActionLayer | None = None,
     ) -> None:
+        self.policy_delay = policy_delay
         super().__init__(
             policy,
             env,

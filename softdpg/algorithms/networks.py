@@ -78,12 +78,14 @@ class Actor(nn.Module):
     :param net_arch: units of each hidden layer
     :param activation_fn: activation of the hidden layers
     :param layer_norm: normalise each hidden layer before its activation
+    :param features_extractor: what comes before the hidden layers, if anything does: observations to features
     """
 
     action_dim: int
     net_arch: Sequence[int] = (400, 300)
     activation_fn: Activation = relu
     layer_norm: bool = False
+    features_extractor: nn.Module | None = None
 
     def __call__(self, observations: jax.Array) -> jax.Array:
         """Observations ``(batch, d)`` to actions ``(batch, m)``."""
@@ -92,7 +94,7 @@ class Actor(nn.Module):
     @nn.compact
     def unsquashed(self, observations: jax.Array) -> jax.Array:
         """Observations ``(batch, d)`` to what tanh makes actions of, ``(batch, m)``."""
-        x = observations
+        x = observations if self.features_extractor is None else self.features_extractor(observations)
         for units in self.net_arch:
             x = nn.Dense(units)(x)
             if self.layer_norm:
@@ -109,12 +111,13 @@ class Critic(nn.Module):
     is one small product and one sum over hidden units, so that N actions of a state cost little more than one.
     Without hidden layers ``Q`` is linear in state and action.
 
-    :param observation_dim: d
+    :param observation_dim: d, or the number of features
     :param action_dim: m
     :param net_arch: units of each hidden layer
     :param action_layer: the hidden layer where the action enters: ``"second"``, or ``"input"`` for the first
     :param activation_fn: activation of the hidden layers
     :param layer_norm: normalise each hidden layer before its activation
+    :param features_extractor: what comes before the hidden layers, if anything does: observations to features
     """
 
     observation_dim: int
@@ -123,6 +126,7 @@ class Critic(nn.Module):
     action_layer: ActionLayer = "second"
     activation_fn: Activation = relu
     layer_norm: bool = False
+    features_extractor: nn.Module | None = None
 
     def setup(self) -> None:
         """Layers ``hidden_i`` (``norm_i``) and ``value``; ``action`` adds the action's part to its hidden layer."""
@@ -151,7 +155,7 @@ class Critic(nn.Module):
 
     def features(self, observations: jax.Array) -> jax.Array:
         """All that depends on the state alone: ``(batch, d)`` to ``(batch, h)``, h units of the action's layer."""
-        x = observations
+        x = observations if self.features_extractor is None else self.features_extractor(observations)
         for i in range(self.entry):
             x = self._activated(i, self.hidden[i](x))
         return (self.hidden[self.entry] if self.net_arch else self.value)(x)
@@ -233,9 +237,15 @@ class Critics:
 
 
 @cache
-def make_actor(action_dim: int, net_arch: tuple[int, ...], activation_fn: Activation, layer_norm: bool) -> Actor:
+def make_actor(
+    action_dim: int,
+    net_arch: tuple[int, ...],
+    activation_fn: Activation,
+    layer_norm: bool,
+    features_extractor: nn.Module | None,
+) -> Actor:
     """One object for each kind of actor, so that models with the same settings share a compiled update."""
-    return Actor(action_dim, net_arch, activation_fn, layer_norm)
+    return Actor(action_dim, net_arch, activation_fn, layer_norm, features_extractor)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Trees of parameters as flat dictionaries of JAX arrays, such as ``{"actor.Dense_0.kernel": ...}``, and back."""
+"""Trees of parameters as flat dictionaries of arrays, such as ``{"actor.Dense_0.kernel": ...}``, and back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,51 @@ import jax.numpy as jnp
 import numpy as np
 from flax import serialization, traverse_util
 
-Parameters = dict[str, jax.Array]
+_OF_TENSORS = ("clone", "cpu", "detach", "numpy", "to")  # methods of PyTorch that callers of SB3 use on parameters
+
+
+class ParameterArray(np.ndarray):
+    """A parameter on the host, read-only: an array of NumPy, which JAX takes too, and functions of PyTorch as well.
+
+    ``torch.allclose(a, b)``, ``a.clone()`` and the like work on a copy in PyTorch and give what they give there.
+    """
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+        """Call a function of PyTorch with tensors in the place of these arrays."""
+        return func(*_tensors(args), **_tensors(kwargs or {}))
+
+    @property
+    def device(self) -> Any:
+        """The CPU, as PyTorch names it: what is here is a copy on the host, wherever the network is."""
+        import torch
+
+        return torch.device("cpu")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_TENSORS:
+            return getattr(_tensors(self), name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _tensors(value: Any) -> Any:
+    """``value`` with copies in PyTorch of the parameters in it."""
+    if isinstance(value, ParameterArray):
+        import torch
+
+        return torch.from_numpy(np.array(value))
+    if isinstance(value, dict):
+        return {key: _tensors(part) for key, part in value.items()}
+    return type(value)(map(_tensors, value)) if type(value) in (list, tuple) else value
+
+
+Parameters = dict[str, ParameterArray]
 
 
 def to_flat(tree: Any) -> Parameters:
     """The leaves of a tree of flax or optax, named by their path."""
-    return {name: jnp.asarray(leaf) for name, leaf in _flatten(tree).items() if _is_leaf(leaf)}
+    leaves = {name: jnp.asarray(leaf) for name, leaf in _flatten(tree).items() if _is_leaf(leaf)}
+    return {name: np.asarray(leaf).view(ParameterArray) for name, leaf in jax.device_get(leaves).items()}
 
 
 def from_flat(tree: Any, arrays: Mapping[str, Any], strict: bool = True) -> Any:

@@ -12,7 +12,7 @@ import torch as th
 from flax.training.train_state import TrainState
 from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.torch_layers import FlattenExtractor
+from stable_baselines3.common.torch_layers import FlattenExtractor, NatureCNN
 from stable_baselines3.common.type_aliases import Schedule
 
 from softdpg.algorithms.arguments import (
@@ -24,12 +24,14 @@ from softdpg.algorithms.arguments import (
     check_net_arch,
     check_whole,
 )
+from softdpg.algorithms.cnn import make_nature_cnn
 from softdpg.algorithms.networks import ActionLayer, Activation, Actor, Critic, Critics, make_actor, make_critics, relu
 from softdpg.algorithms.optimizers import Optimizer, check_optimizer, find_optimizer
 from softdpg.algorithms.parameters import Parameters, from_flat, to_flat
 from softdpg.algorithms.sigma import make_sigma_state
 from softdpg.algorithms.spaces import as_batch, flat_observations
 from softdpg.algorithms.types import TargetedState
+from softdpg.algorithms.views import ActorView, NetworkView
 
 _NETWORKS = ("actor", "actor_target", "critic", "critic_target")  # as SB3 names them
 
@@ -52,15 +54,15 @@ class DDPGPolicy(BasePolicy):
     :param optimizer_class: an optax optimiser that takes ``learning_rate``; or Adam, AdamW, SGD or RMSprop of
         ``torch.optim``, for the optimiser of that name with PyTorch's defaults
     :param optimizer_kwargs: further arguments of the optimiser, under its own names
-    :param normalize_images: divide images by 255
-    :param share_features_extractor: of no effect, as there is nothing to share
-    :param features_extractor_class: only SB3's defaults are accepted; observations are flattened
-    :param features_extractor_kwargs: only those of SB3's defaults are accepted, and of no effect
+    :param normalize_images: divide images of uint8 by 255
+    :param share_features_extractor: of no effect where there is nothing to share; not supported with ``NatureCNN``
+    :param features_extractor_class: one of SB3's: ``FlattenExtractor`` or ``CombinedExtractor``, for which observations
+        are flattened, or ``NatureCNN``, see :class:`CnnPolicy`
+    :param features_extractor_kwargs: those of ``NatureCNN``; those of the others have no effect
     :param dropout_rate: not supported, SBX has it
     """
 
     action_space: spaces.Box
-    actor: Actor
     qf: Critics
     actor_state: TargetedState
     qf_state: TargetedState
@@ -85,6 +87,7 @@ class DDPGPolicy(BasePolicy):
         features_extractor_kwargs: dict[str, Any] | None = None,
         dropout_rate: float | None = None,
     ) -> None:
+        cnn = features_extractor_class is NatureCNN
         pi, qf = check_net_arch(net_arch)
         if action_layer is not None:
             check_choice("action_layer", action_layer, ("second", "input"))
@@ -97,7 +100,10 @@ class DDPGPolicy(BasePolicy):
         check_whole("n_critics", n_critics, 1)
         check_optimizer(optimizer_class, optimizer_kwargs)
         check_flag("normalize_images", normalize_images)
-        check_features_extractor(features_extractor_class, features_extractor_kwargs)
+        if not cnn:
+            check_features_extractor(features_extractor_class, features_extractor_kwargs)
+        elif share_features_extractor:
+            raise ValueError("share_features_extractor=True is not supported: actor and critics have a CNN each")
         check_dropout(dropout_rate)
         super().__init__(
             observation_space,
@@ -116,27 +122,56 @@ class DDPGPolicy(BasePolicy):
             n_critics=n_critics,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
+            features_extractor_class=features_extractor_class,
+            features_extractor_kwargs=features_extractor_kwargs,
         )
+        # One for the actor and one for each critic
+        extractors = [
+            make_nature_cnn(observation_space, features_extractor_kwargs or {}, normalize_images) if cnn else None
+            for _ in range(2)
+        ]
+        self.images = (normalize_images and not cnn, cnn)  # divide them by 255, leave them as pixels
         action_dim = int(np.prod(action_space.shape))
         actor_layer_norm = layer_norm if actor_layer_norm is None else actor_layer_norm
-        self.actor = make_actor(action_dim, pi, activation_fn, actor_layer_norm)
+        self._actor = make_actor(action_dim, pi, activation_fn, actor_layer_norm, extractors[0])
         entry: ActionLayer = action_layer or ("second" if len(qf) > 1 else "input")
-        critic = Critic(spaces.flatdim(observation_space), action_dim, qf, entry, activation_fn, layer_norm)
+        features_dim = spaces.flatdim(observation_space) if extractors[1] is None else extractors[1].features_dim
+        critic = Critic(features_dim, action_dim, qf, entry, activation_fn, layer_norm, extractors[1])
         self.qf = make_critics(critic, n_critics)
         self.sigma_state = None
 
     def build(self, key: jax.Array) -> jax.Array:
         """Initialise networks, targets and optimisers; return the key that is left."""
         key, actor_key, qf_key = jax.random.split(key, 3)
-        observations = jax.ShapeDtypeStruct((1, self.qf.critic.observation_dim), jnp.float32)
+        observations = jax.ShapeDtypeStruct((1, spaces.flatdim(self.observation_space)), jnp.float32)
         actions = jax.ShapeDtypeStruct((1, self.qf.critic.action_dim), jnp.float32)
         optimizer = find_optimizer(self.optimizer_class, self.optimizer_kwargs)
-        self.actor_state = _train_state(self.actor, self.actor.lazy_init(actor_key, observations), optimizer)
+        self.actor_state = _train_state(self._actor, self._actor.lazy_init(actor_key, observations), optimizer)
         self.qf_state = _train_state(self.qf, self.qf.init(qf_key, observations, actions), optimizer)
         return key
 
+    @property
+    def actor(self) -> ActorView:
+        """The actor with its weights; ``actor.module`` is its flax module."""
+        return ActorView(self, "actor", self._actor)
+
+    @property
+    def actor_target(self) -> NetworkView:
+        """The actor with the weights of its target."""
+        return NetworkView(self, "actor_target", self._actor)
+
+    @property
+    def critic(self) -> NetworkView:
+        """The critics with their weights, which are stacked; ``critic.module`` is the flax module of one."""
+        return NetworkView(self, "critic", self.qf.critic)
+
+    @property
+    def critic_target(self) -> NetworkView:
+        """The critics with the weights of their targets."""
+        return NetworkView(self, "critic_target", self.qf.critic)
+
     def state_dict(self, *args: Any, **kwargs: Any) -> Parameters:  # type: ignore[override]
-        """The weights of actor, critics and targets by name, and ``log_sigma`` if it is learned; JAX arrays."""
+        """The weights of actor, critics and targets by name, and ``log_sigma`` if it is learned."""
         return to_flat(self._weights())
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> None:
@@ -148,7 +183,7 @@ class DDPGPolicy(BasePolicy):
         if not hasattr(self, "actor_state"):  # SB3's load makes a policy, and then fills it
             self.build(jax.random.PRNGKey(0))
             if "log_sigma" in state_dict:
-                self.sigma_state = make_sigma_state(self.actor.action_dim)
+                self.sigma_state = make_sigma_state(self._actor.action_dim)
         weights = from_flat(self._weights(), state_dict, strict)
         actor, actor_target, critic, critic_target = ({"params": weights[name]} for name in _NETWORKS)
         states: dict[str, Any] = dict(
@@ -189,7 +224,7 @@ class DDPGPolicy(BasePolicy):
         return self._predict(obs, deterministic=deterministic)
 
     def _predict(self, observation: np.ndarray, deterministic: bool = True) -> jax.Array:  # type: ignore[override]
-        return _select_action(self.actor, self.actor_state.params, observation)
+        return _select_action(self._actor, self.actor_state.params, observation)
 
     def predict(
         self,
@@ -209,11 +244,25 @@ class DDPGPolicy(BasePolicy):
     def prepare_obs(self, observation: np.ndarray | dict[str, np.ndarray]) -> tuple[np.ndarray, bool]:
         """A batch of observations as one array ``(batch, d)``, and whether it came as a batch."""
         observations, vectorized = as_batch(observation, self.observation_space)
-        return flat_observations(observations, self.observation_space, self.normalize_images), vectorized
+        return flat_observations(observations, self.observation_space, *self.images), vectorized
 
     def set_training_mode(self, mode: bool) -> None:
         """Note whether the policy is training; nothing in it depends on that."""
         self.training = mode
+
+
+class CnnPolicy(DDPGPolicy):
+    """:class:`DDPGPolicy` for images: actor and each critic have a :class:`~softdpg.algorithms.cnn.NatureCNN` in front.
+
+    Its parameters are those of :class:`DDPGPolicy`, with another default.
+
+    :param observation_space: images: Box of uint8 with three axes, from 0 to 255; any other Box with three axes, the
+        channels first, if ``normalize_images`` is False
+    :param features_extractor_kwargs: ``features_dim``, units of the layer after the convolutions
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"features_extractor_class": NatureCNN} | kwargs)
 
 
 @partial(jax.jit, static_argnames="actor")

@@ -76,13 +76,20 @@ def _default_class(space: spaces.Space, n_steps: int, optimize_memory_usage: boo
 
 
 def flat_batch(
-    samples: ReplayBufferSamples, observation_space: spaces.Space, gamma: float, normalize_images: bool = True
+    samples: ReplayBufferSamples,
+    observation_space: spaces.Space,
+    gamma: float,
+    normalize_images: bool = True,
+    pixels: bool = False,
 ) -> Batch:
-    """Samples of any SB3 buffer as flat NumPy arrays: ``(batch, d)``, ``(batch, m)`` and ``(batch,)``."""
+    """Samples of any SB3 buffer as flat NumPy arrays: ``(batch, d)``, ``(batch, m)`` and ``(batch,)``.
+
+    ``normalize_images`` and ``pixels`` as for :func:`~softdpg.algorithms.spaces.flat_observations`.
+    """
     size = len(samples.actions)
     discounts = np.full(size, gamma, np.float32) if samples.discounts is None else samples.discounts.numpy()
     observations, next_observations = (
-        flat_observations(_numpy(part), observation_space, normalize_images)
+        flat_observations(_numpy(part), observation_space, normalize_images, pixels)
         for part in (samples.observations, samples.next_observations)
     )
     return Batch(

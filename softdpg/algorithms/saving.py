@@ -1,4 +1,4 @@
-"""Saving and loading with SB3's verbs, where the parameters are JAX arrays."""
+"""Saving and loading with SB3's verbs, where the parameters are those of JAX networks."""
 
 import inspect
 import io
@@ -30,12 +30,13 @@ class SavedAlgorithm(OffPolicyAlgorithm):
     policy: DDPGPolicy
 
     def get_parameters(self) -> dict[str, Parameters]:
-        """The parameters of the model as dictionaries of JAX arrays.
+        """The parameters of the model as dictionaries of arrays that NumPy, JAX and PyTorch take.
 
         :return: ``"policy"``: weights by name, see :meth:`DDPGPolicy.state_dict`; ``"actor.optimizer"``,
             ``"critic.optimizer"`` (and ``"sigma.optimizer"`` of a learned sigma): the states of the optimisers
         """
-        return {"policy": self.policy.state_dict()} | {
+        policy = getattr(self.policy, "_orig_mod", self.policy)  # the one that torch.compile has wrapped
+        return {"policy": policy.state_dict()} | {
             name: to_flat(self._optimizer(attribute)) for name, attribute in self._optimizers().items()
         }
 

@@ -46,11 +46,14 @@ def all_finite(observations: Observation) -> bool:
     return all(bool(np.isfinite(part).all()) for part in parts)
 
 
-def flat_observations(observations: Observation, space: spaces.Space, normalize_images: bool = True) -> np.ndarray:
+def flat_observations(
+    observations: Observation, space: spaces.Space, normalize_images: bool = True, pixels: bool = False
+) -> np.ndarray:
     """A batch of observations as float32 ``(batch, d)``, with ``d = spaces.flatdim(space)``.
 
     The parts of a Dict are joined in its order, Discrete and MultiDiscrete values are one-hot, and images (Box of
-    uint8 with three axes, from 0 to 255) are divided by 255 if ``normalize_images``.
+    uint8 with three axes, from 0 to 255) are divided by 255 if ``normalize_images``. With ``pixels`` a Box of uint8
+    stays as it is, a quarter of the bytes, for a network that converts it.
     """
     if isinstance(space, spaces.Dict):
         parts = [flat_observations(observations[name], part, normalize_images) for name, part in space.items()]
@@ -60,7 +63,10 @@ def flat_observations(observations: Observation, space: spaces.Space, normalize_
         return _one_hot(observations.reshape(-1, 1), np.array([space.n]), space.start)
     if isinstance(space, spaces.MultiDiscrete):
         return _one_hot(observations.reshape(-1, len(space.nvec)), space.nvec, space.start)
-    flat = observations.reshape(len(observations), -1).astype(np.float32, copy=False)
+    flat = observations.reshape(len(observations), -1)
+    if pixels and flat.dtype == np.uint8:
+        return flat
+    flat = flat.astype(np.float32, copy=False)
     return flat / np.float32(255) if normalize_images and is_image_space(space) else flat
 
 

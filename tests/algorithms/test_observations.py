@@ -6,9 +6,11 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.env_util import make_vec_env
 
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
+from softdpg.algorithms.buffers import RecordReplayBuffer
 from softdpg.algorithms.spaces import as_batch, flat_observations
 
 ACTIONS = spaces.Box(-1, 1, (2,), np.float32)
@@ -174,3 +176,16 @@ def test_predict_tells_of_the_tuple_of_reset():
     model = DDPG("MlpPolicy", "Pendulum-v1", **SMALL)
     with pytest.raises(ValueError, match="observation is a tuple"):
         model.predict(gym.make("Pendulum-v1").reset())
+
+
+def test_updates_see_images_from_records_as_the_actor_does():
+    """SB3's buffer keeps bytes, ours numbers of float32; either way the networks see pixels over 255."""
+    batches = []
+    for buffer_class in (ReplayBuffer, RecordReplayBuffer):
+        model = DDPG("MlpPolicy", Sampled(IMAGE), replay_buffer_class=buffer_class, **SMALL).learn(20)
+        model.replay_buffer.observations[:] = 51
+        np.random.seed(0)  # noqa: NPY002
+        batches.append(model._sample_batch(6))
+    np.testing.assert_allclose(batches[1].observations, 0.2, rtol=1e-6)
+    np.testing.assert_allclose(batches[1].observations, batches[0].observations, rtol=1e-6)
+    assert 0.5 < batches[1].next_observations.max() <= 1

@@ -126,19 +126,14 @@ def test_size_of_a_cnn_that_is_not_there_is_told():
         (dict(optimizer_class=th.optim.LBFGS), "optimizer_class must be an optimiser of optax.*LBFGS"),
         (dict(optimizer_class=th.optim.Adam, optimizer_kwargs=dict(amsgrad=True)), "optimizer_kwargs has 'amsgrad'"),
         (dict(optimizer_class=th.optim.SGD, optimizer_kwargs=dict(lr=0.1)), "optimizer_kwargs has 'lr'.*learning_rate"),
-        (dict(features_extractor_class=NatureCNN), "features_extractor_class=.*NatureCNN.* has no meaning here"),
+        (dict(features_extractor_class=NatureCNN), "CnnPolicy takes images, a Box of uint8"),
+        (dict(features_extractor_class=th.nn.Flatten), "features_extractor_class=.*Flatten.* has no meaning here"),
         (dict(features_extractor_kwargs=dict(features_dim=8)), "features_extractor_kwargs has 'features_dim'"),
     ],
 )
 def test_the_rest_is_refused_by_name(policy_kwargs, message):
     with pytest.raises(ValueError, match=message):
         make(SoftDDPG, **policy_kwargs)
-
-
-@FAMILY
-def test_cnn_policy_is_refused_with_the_reason(algorithm):
-    with pytest.raises(ValueError, match='policy="CnnPolicy" is not supported: there are no convolutional networks'):
-        algorithm("CnnPolicy", "Pendulum-v1", **SMALL)
 
 
 def test_device_without_a_gpu_warns_and_goes_on_with_the_cpu():

@@ -13,6 +13,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 from softdpg.algorithms.noise import ColoredNoise
+from softdpg.algorithms.parameters import ParameterArray
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.update import compiled_updates
 
@@ -41,7 +42,7 @@ def equal(got, want):
 def test_parameters_carry_a_model_over_to_another(algorithm):
     model, other = make(algorithm).learn(25), make(algorithm, seed=1)
     params = model.get_parameters()
-    assert all(isinstance(array, jax.Array) for arrays in params.values() for array in arrays.values())
+    assert all(isinstance(array, ParameterArray) for arrays in params.values() for array in arrays.values())
     assert not equal(other.get_parameters(), params)
     other.set_parameters(params)
     assert_equal(other.get_parameters(), params)

@@ -41,10 +41,12 @@ class Description:
 def describe(policy: DDPGPolicy, normalize: VecNormalize | None = None) -> Description:
     """The numbers of a policy, with the observation statistics of ``normalize`` if it has any.
 
-    ``ValueError`` for what cannot be exported: images, discrete observations, and activations other than relu, tanh,
-    elu and silu.
+    ``ValueError`` for what cannot be exported: images and convolutions, discrete observations, and activations other
+    than relu, tanh, elu and silu.
     """
     parts = _parts(policy.observation_space)
+    if policy.actor.features_extractor is not None:
+        raise ValueError("a CnnPolicy cannot be exported: the exported forward pass has dense layers alone")
     if any(is_image_space(space) for space in parts.values()):
         raise ValueError("a policy on images cannot be exported")
     if any(isinstance(space, spaces.Discrete | spaces.MultiDiscrete) for space in parts.values()):
