@@ -18,10 +18,10 @@ def check_share(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number from 0 to 1, not {value!r}")
 
 
-def check_scale(name: str, value: Any) -> None:
-    """``ValueError`` unless ``value`` is a finite number of at least 0."""
-    if not _is_number(value) or not 0 <= value < np.inf:
-        raise ValueError(f"{name} must be a finite number >= 0, not {value!r}")
+def check_scale(name: str, value: Any, least: int = 0) -> None:
+    """``ValueError`` unless ``value`` is a finite number of at least ``least``."""
+    if not _is_number(value) or not least <= value < np.inf:
+        raise ValueError(f"{name} must be a finite number >= {least}, not {value!r}")
 
 
 def check_rate(name: str, value: Any) -> None:

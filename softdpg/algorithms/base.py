@@ -62,6 +62,7 @@ class DPGAlgorithm(LoggedAlgorithm):
     policy_delay: int = 1  # a subclass that has these sets them before it calls the constructor here
     sigma: Sigma = 1.0  # of no effect where there is no noise
     noise_color: float = 0.0
+    noise_spread: float = 1.0
     random_episodes: float = 0.0
     saturation_penalty: float = 0.0
 
@@ -153,6 +154,7 @@ class DPGAlgorithm(LoggedAlgorithm):
         check_whole("n_steps", self.n_steps, 1)
         check_whole("policy_delay", self.policy_delay, 1)
         check_scale("noise_color", self.noise_color)
+        check_scale("noise_spread", self.noise_spread, least=1)
         check_share("random_episodes", self.random_episodes)
         check_scale("saturation_penalty", self.saturation_penalty)
         check_flag("optimize_memory_usage", self.optimize_memory_usage)
@@ -171,7 +173,12 @@ class DPGAlgorithm(LoggedAlgorithm):
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
         self.action_noise = make_action_noise(
-            self.action_noise, self.action_space.shape, self.n_envs, self.noise_color, self.random_episodes
+            self.action_noise,
+            self.action_space.shape,
+            self.n_envs,
+            self.noise_color,
+            self.random_episodes,
+            self.noise_spread,
         )
         if self.replay_buffer is None:
             self._setup_replay_buffer()

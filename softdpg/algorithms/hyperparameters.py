@@ -29,6 +29,11 @@ def not_negative(value: Any) -> str:
     return "" if 0 <= value < float("inf") else f"must not be negative, not {value}"
 
 
+def factor(value: Any) -> str:
+    """Finite numbers from 1 on."""
+    return "" if 1 <= value < float("inf") else f"must be a finite number from 1 on, not {value}"
+
+
 def fraction(value: Any) -> str:
     """Numbers from 0 to 1."""
     return "" if 0 <= value <= 1 else f"must be between 0 and 1, not {value}"
@@ -220,6 +225,13 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         Hyperparameter("action_layer", Literal["input", "second"], "Where the action enters the critic."),
         Hyperparameter(
             "noise_color", float, "Color of the exploration noise: 0 white, 1 pink.", not_negative, search=(0.0, 1.0)
+        ),
+        Hyperparameter(
+            "noise_spread",
+            float,
+            "An episode's scale of coloured noise is drawn from exploration_noise / x to exploration_noise * x.",
+            factor,
+            search=(1.0, 4.0),
         ),
         Hyperparameter(
             "random_episodes",

@@ -24,7 +24,7 @@ def with_noise(actions: np.ndarray, action_noise: ActionNoise, alone: bool = Fal
     noisy = np.clip(actions + drawn, -1, 1)
     for i, noise in enumerate(noises(action_noise)):
         if isinstance(noise, ColoredNoise) and noise.scale and (alone or noise.drives):
-            noisy[i] = np.clip(drawn[i] / noise.scale, -1, 1)
+            noisy[i] = np.clip(drawn[i] / noise.stretch_scale, -1, 1)
     return noisy
 
 
@@ -56,21 +56,31 @@ class ColoredNoise(ActionNoise):
     Pink noise explores further than white noise of the same scale and stays close enough to the policy (Eberhard and
     others, 2023). A stretch of it is drawn at once, by its spectrum, for each episode and after every ``period`` steps.
     Before learning starts, and later in a share of the stretches, it drives: it is the action itself, with a standard
-    deviation of 1.
+    deviation of 1. In the others its scale may be another each time: no single one suits every task, nor one task from
+    the first step to the last.
     It is a function of one seed, which comes from SB3's generator: seed and step are its whole state.
 
     :param shape: shape of an action
-    :param scale: standard deviation
+    :param scale: standard deviation; the median, if it has a spread
     :param beta: the color
     :param period: steps of a stretch, the longest wave in it
     :param driving: share of the stretches in which it drives
+    :param spread: the scale of a stretch is drawn between ``scale / spread`` and ``scale * spread``, uniformly in its
+        logarithm; 1 for the same in all
     """
 
     def __init__(
-        self, shape: tuple[int, ...], scale: float, beta: float, period: int = 1_000, driving: float = 0.0
+        self,
+        shape: tuple[int, ...],
+        scale: float,
+        beta: float,
+        period: int = 1_000,
+        driving: float = 0.0,
+        spread: float = 1.0,
     ) -> None:
         super().__init__()
-        self.shape, self.scale, self.beta, self.period, self.driving = shape, scale, beta, period, driving
+        self.shape, self.scale, self.beta, self.period = shape, scale, beta, period
+        self.driving, self.spread = driving, spread
         self.reset()
 
     def __call__(self) -> np.ndarray:
@@ -92,11 +102,13 @@ class ColoredNoise(ActionNoise):
         """Go on with the noise that has this seed, at this step."""
         self.seed, self.step = state
         rng = np.random.default_rng(self.seed)
-        self._stretch = self._draw(rng)
+        unit = self._draw(rng)
         self.drives = bool(rng.random() < self.driving)
+        self.stretch_scale = self.scale * self.spread ** rng.uniform(-1, 1)
+        self._stretch = self.stretch_scale * unit
 
     def _draw(self, rng: np.random.Generator) -> np.ndarray:
-        """``(period, *shape)`` from independent normal Fourier coefficients with the amplitudes of the color."""
+        """``(period, *shape)`` of variance 1 from independent normal Fourier coefficients, amplitudes by the color."""
         frequencies = np.fft.rfftfreq(self.period)
         amplitudes = np.maximum(frequencies, frequencies[1]) ** (-self.beta / 2)
         real, imaginary = amplitudes * rng.normal(size=(2, int(np.prod(self.shape)), len(amplitudes)))
@@ -106,4 +118,4 @@ class ColoredNoise(ActionNoise):
         power = 4 * amplitudes**2
         power[edges] /= 2
         noise = np.fft.irfft(real + 1j * imaginary, n=self.period) * self.period / np.sqrt(power.sum())
-        return (self.scale * noise.T).reshape(self.period, *self.shape)
+        return noise.T.reshape(self.period, *self.shape)

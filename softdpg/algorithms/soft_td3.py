@@ -1,4 +1,4 @@
-"""Soft TD3: the smoothed Bellman target and policy gradient of Soft DDPG on well-conditioned, pessimistic critics."""
+"""Soft TD3: the smoothed Bellman target and policy gradient of Soft DDPG on an ensemble of well-conditioned critics."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -88,6 +88,8 @@ class SoftTD3(DPGAlgorithm):
     :param antithetic: draw the noise in pairs (w, -w), with N even; None for True with ``"centered"``
     :param noise_color: exponent of the spectrum of the exploration noise that ``action_noise`` gives the scale of: 0 is
         white, 1 is pink, whose slow parts carry a body further
+    :param noise_spread: the scale of such noise, if it is not white, is drawn anew for each episode, between
+        ``action_noise`` divided and multiplied by this, uniformly in its logarithm; 1 for the same in all
     :param random_episodes: share of the episodes that such noise, if it is not white, drives alone at full strength, as
         it does before learning starts: what finds a reward that the policy has never met
     :param saturation_penalty: weight of the mean square of what tanh makes actions of. Without it an action that has
@@ -126,10 +128,11 @@ class SoftTD3(DPGAlgorithm):
         n_samples: int = 4,
         smooth_target: bool = True,
         actor_gradient: ActorGradient = "exact",
-        minimum: Minimum = "samples",
+        minimum: Minimum = "none",
         estimator: Estimator = "centered",
         antithetic: bool | None = None,
         noise_color: float = 1.0,
+        noise_spread: float = 4.0,
         random_episodes: float = 0.05,
         saturation_penalty: float = 1e-3,
         qf_learning_rate: float | Schedule | None = None,
@@ -149,6 +152,7 @@ class SoftTD3(DPGAlgorithm):
         self.estimator = estimator
         self.antithetic = estimator == "centered" if antithetic is None else antithetic
         self.noise_color = noise_color
+        self.noise_spread = noise_spread
         self.random_episodes = random_episodes
         self.saturation_penalty = saturation_penalty
         super().__init__(

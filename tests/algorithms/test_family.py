@@ -15,7 +15,6 @@ from updates import BATCH, LEARNING_RATE, QF_LEARNING_RATE, TAU, D, M, assert_tr
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 from softdpg.algorithms import metrics
 from softdpg.algorithms.networks import LayerNorm
-from softdpg.algorithms.noise import ColoredNoise, noises, with_noise
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.sigma import SIGMA_BOUNDS, ascend_log_sigma, log_sigma_gradient, make_sigma_state
 from softdpg.algorithms.smoothing import gaussian_perturbations, perturbed
@@ -310,94 +309,6 @@ def test_sigma_follows_its_schedule():
     assert (np.diff(seen) <= 0).all()
 
 
-# Exploration
-
-
-def test_exploring_with_sigma_has_its_scale():
-    model = SoftTD3("MlpPolicy", "Pendulum-v1", **{**TINY, "learning_starts": 0}, sigma=0.3, action_noise="sigma")
-    model._setup_learn(10)
-    mean = model.policy._predict(model._last_obs)
-    actions = np.array([model._sample_action(0, model.action_noise)[1] - mean for _ in range(2_000)])
-    assert actions.std() == pytest.approx(0.3, rel=0.06)
-    model.sigma = 0.1
-    actions = np.array([model._sample_action(0, model.action_noise)[1] - mean for _ in range(2_000)])
-    assert actions.std() == pytest.approx(0.1, rel=0.06)
-
-
-@pytest.mark.parametrize("beta", [0.0, 1.0, 2.0])
-def test_power_of_coloured_noise_falls_with_its_color(beta):
-    np.random.seed(0)  # noqa: NPY002
-    noise = ColoredNoise((3,), 0.3, beta, period=256)
-    stretches = []
-    for _ in range(200):
-        stretches.append([noise() for _ in range(256)])
-    x = np.array(stretches)  # (200, 256, 3)
-    assert x.std() == pytest.approx(0.3, rel=0.05)
-    power = (np.abs(np.fft.rfft(x, axis=1)) ** 2).mean(axis=(0, 2))
-    expected = np.arange(1, 128.0) ** -beta
-    ratios = power[1:128] / expected / (power[1:128] / expected).mean()
-    np.testing.assert_allclose(ratios, 1, atol=0.25)  # 600 series: a standard deviation of 4 %
-
-
-def test_coloured_noise_goes_on_from_its_state():
-    np.random.seed(0)  # noqa: NPY002
-    noise = ColoredNoise((2,), 0.3, 1.0, period=10)
-    for _ in range(7):
-        noise()
-    state = noise.get_state()
-    rest = [noise() for _ in range(3)]
-    other = ColoredNoise((2,), 0.3, 1.0, period=10)
-    other.set_state(state)
-    np.testing.assert_array_equal([other() for _ in range(3)], rest)
-
-
-@pytest.mark.parametrize("n_envs", [1, 2])
-def test_before_learning_starts_coloured_noise_of_full_strength_is_the_action(n_envs):
-    env = make_vec_env("Pendulum-v1", n_envs, seed=0)
-    model = SoftTD3("MlpPolicy", env, **{**TINY, "learning_starts": 3_000}, action_noise=0.2)
-    model._setup_learn(10)
-    states = [noise.get_state() for noise in noises(model.action_noise)]
-    taken = [model._sample_action(3_000, model.action_noise, n_envs) for _ in range(1_000)]
-    for noise, state in zip(noises(model.action_noise), states, strict=True):
-        noise.set_state(state)
-    drawn = np.array([model.action_noise() for _ in range(1_000)]).reshape(1_000, n_envs, 1)
-    scaled = np.array([pair[1] for pair in taken])
-    np.testing.assert_allclose(scaled, np.clip(drawn / 0.2, -1, 1), rtol=1e-6)
-    np.testing.assert_allclose([pair[0] for pair in taken], 2 * scaled, rtol=1e-6)  # torques in [-2, 2]
-    assert (drawn / 0.2).std() == pytest.approx(1, abs=0.4)  # of few slow waves
-
-
-def test_coloured_noise_drives_a_share_of_the_stretches():
-    np.random.seed(0)  # noqa: NPY002
-    noise = ColoredNoise((2,), 0.2, 1.0, period=4, driving=0.1)
-    policy, driven = np.full((1, 2), 0.5), 0
-    for _ in range(2_000):
-        noise.reset()
-        state = noise.get_state()
-        taken = [with_noise(policy, noise) for _ in range(4)]
-        noise.set_state(state)
-        drawn = np.array([noise() for _ in range(4)])[:, None]
-        expected = drawn / 0.2 if noise.drives else 0.5 + drawn
-        np.testing.assert_allclose(taken, np.clip(expected, -1, 1), rtol=1e-12)
-        driven += noise.drives
-    assert driven == pytest.approx(200, abs=45)  # 3 standard deviations
-    assert ColoredNoise((2,), 0.2, 1.0).drives is False
-
-
-def test_coloured_noise_of_scale_zero_leaves_the_warm_up_uniform():
-    model = SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, action_noise=ColoredNoise((1,), 0.0, 1.0))
-    model._setup_learn(10)
-    scaled = np.array([model._sample_action(20, model.action_noise)[1] for _ in range(2_000)])
-    assert scaled.std() == pytest.approx(3**-0.5, rel=0.05)
-
-
-def test_white_noise_leaves_the_warm_up_uniform():
-    model = SoftTD3("MlpPolicy", "Pendulum-v1", **{**TINY, "learning_starts": 3_000}, noise_color=0.0, action_noise=0.0)
-    model._setup_learn(10)
-    scaled = np.array([model._sample_action(3_000, model.action_noise)[1] for _ in range(2_000)])
-    assert scaled.std() == pytest.approx(3**-0.5, rel=0.05)
-
-
 # The classes
 
 
@@ -460,8 +371,6 @@ def test_sb3s_n_step_buffer_has_its_own_steps(algorithm):
 
 @pytest.mark.parametrize("make", [TD3, SoftTD3])
 def test_several_environments_and_updates_in_a_call(make):
-    from stable_baselines3.common.env_util import make_vec_env
-
     model = make("MlpPolicy", make_vec_env("Pendulum-v1", n_envs=2), **TINY, train_freq=2, gradient_steps=4)
     model.learn(60)
     assert model._n_updates > 0
