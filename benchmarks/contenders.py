@@ -7,7 +7,7 @@ import gymnasium as gym
 import jax
 import numpy as np
 
-from benchmarks.throughput import SAMPLES, SOFT_TD3, TD3_256
+from benchmarks.throughput import RECIPE, SAMPLES, SOFT_TD3, TD3_256
 from examples import soft_ddpg_plain as plain
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 from softdpg.algorithms.compilation import compiler_options
@@ -91,15 +91,14 @@ def agents(samples: tuple[int, ...] = SAMPLES) -> dict[str, Callable[[str], Any]
 
 
 def family() -> dict[str, Callable[[str], Any]]:
-    """TD3 and Soft TD3 beside SBX's TD3 and SAC, with the layers that SBX's have by default."""
+    """TD3 and Soft TD3 beside SBX's TD3 and SAC, with the layers that SBX's have by default and an update a step."""
     common = COMMON | {"learning_rate": 1e-3}
+    costliest = dict(n_samples=8, policy_delay=1, n_steps=1, actor_gradient="smoothed")
 
-    def soft(**policy_kwargs: Any) -> Callable[[str], Any]:
+    def soft(settings: dict[str, Any], **policy_kwargs: Any) -> Callable[[str], Any]:
         kwargs = {"net_arch": [256, 256], **policy_kwargs}
-        settings = dict(
-            n_samples=8, policy_delay=1, n_steps=1, train_freq=1, gradient_steps=1, actor_gradient="smoothed"
-        )
-        return lambda env: SoftTD3("MlpPolicy", env, policy_kwargs=kwargs, **{**common, **settings})
+        every_step = dict(train_freq=1, gradient_steps=1)
+        return lambda env: SoftTD3("MlpPolicy", env, policy_kwargs=kwargs, **{**common, **every_step, **settings})
 
     def sbx(name: str) -> Callable[[str], Any]:
         import sbx
@@ -108,8 +107,9 @@ def family() -> dict[str, Callable[[str], Any]]:
 
     return {
         TD3_256: lambda env: TD3("MlpPolicy", env, policy_kwargs={"net_arch": [256, 256]}, **common),
-        SOFT_TD3: soft(),
-        f"{SOFT_TD3} no layer norm": soft(layer_norm=False),
+        SOFT_TD3: soft(costliest),
+        f"{SOFT_TD3} no layer norm": soft(costliest, layer_norm=False),
+        RECIPE: soft({}),
         "SBX SAC": sbx("SAC"),
         "SBX TD3": sbx("TD3"),
     }
