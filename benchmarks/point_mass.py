@@ -4,12 +4,14 @@
 
 ``PointMass-v0`` pays 1 a step at a goal that never moves; ``PointMassGoal-v0`` costs 1 a step away from a goal that is
 another one in each episode, and is trained with hindsight replay. A run is evaluated every 1,000 steps by 100
-deterministic episodes. It has solved the task if at least 95 of the last 100 end at the goal.
+deterministic episodes. It has solved the task if at least 95 of the last 100 end at the goal. CPU seconds are those of
+``learn``, compilation included, on one thread.
 """
 
 import json
 import multiprocessing
 import statistics
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ EVERY, EPISODES, SOLVED = 1_000, 100, 0.95
 
 
 def run(job: tuple[str, str, int]) -> dict[str, Any]:
-    """Train one contender with one seed; its rate of success after each ``EVERY`` steps."""
+    """Train one contender with one seed; rate of success and CPU seconds so far after each ``EVERY`` steps."""
     from softdpg.runs.threads import use_one_thread
 
     use_one_thread()
@@ -45,11 +47,13 @@ def run(job: tuple[str, str, int]) -> dict[str, Any]:
         settings = dict(replay_buffer_class=HerReplayBuffer)
     policy = "MultiInputPolicy" if settings else "MlpPolicy"
     model = getattr(import_module(module), algorithm)(policy, env_id, seed=seed, **settings)
-    envs, rates = [gym.make(env_id) for _ in range(EPISODES)], []
+    envs, rates, seconds = [gym.make(env_id) for _ in range(EPISODES)], [], [0.0]
     for _ in range(TASKS[env_id] // EVERY):
+        start = time.process_time()
         model.learn(EVERY, reset_num_timesteps=False)
+        seconds.append(round(seconds[-1] + time.process_time() - start, 2))
         rates.append(success_rate(model, envs))
-    return {"contender": name, "env": env_id, "seed": seed, "success": rates}
+    return {"contender": name, "env": env_id, "seed": seed, "success": rates, "cpu_seconds": seconds[1:]}
 
 
 def success_rate(model: Any, envs: list[gym.Env]) -> float:
@@ -76,21 +80,25 @@ def stacked(observations: list[Any]) -> Any:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Markdown: of how many seeds each contender solved each task, and when it first did (the median of those)."""
-    lines = ["| | " + " | ".join(f"{env}, solved | first solved at step" for env in TASKS) + " |"]
+    """Markdown: of how many seeds each contender solved each task, and when it first did (medians of those)."""
+    lines = ["| | " + " | ".join(f"{env}, solved | first solved after" for env in TASKS) + " |"]
     lines.append("| --- |" + " --- |" * (2 * len(TASKS)))
     for name in CONTENDERS:
         cells = []
         for env in TASKS:
-            curves = [run["success"] for run in runs if (run["contender"], run["env"]) == (name, env)]
-            first = [next(i for i, rate in enumerate(c) if rate >= SOLVED) for c in curves if max(c) >= SOLVED]
-            solved = sum(curve[-1] >= SOLVED for curve in curves)
-            cells += [
-                f"{solved} of {len(curves)}",
-                f"{EVERY * (statistics.median(first) + 1):,.0f} ({len(first)} of {len(curves)})" if first else "never",
-            ]
+            own = [run for run in runs if (run["contender"], run["env"]) == (name, env)]
+            first = [(run, _first(run["success"])) for run in own if max(run["success"]) >= SOLVED]
+            solved = sum(run["success"][-1] >= SOLVED for run in own)
+            steps = statistics.median(EVERY * (i + 1) for _, i in first) if first else 0
+            seconds = statistics.median(run["cpu_seconds"][i] for run, i in first) if first else 0
+            after = f"{steps:,.0f} steps, {seconds:.0f} CPU s ({len(first)} of {len(own)})" if first else "never"
+            cells += [f"{solved} of {len(own)}", after]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _first(rates: list[float]) -> int:
+    return next(i for i, rate in enumerate(rates) if rate >= SOLVED)
 
 
 def main(

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +16,7 @@ from stable_baselines3.common.env_checker import check_env as sb3_check_env
 from benchmarks import point_mass as benchmark
 from examples.point_mass import RADIUS, PointMass, PointMassGoal, at_goal
 
+ROOT = Path(__file__).parents[2]
 IDS = ["PointMass-v0", "PointMassGoal-v0"]
 both = pytest.mark.parametrize("env_id", IDS)
 points = st.tuples(*2 * [st.floats(-0.5, 0.5, width=32)])
@@ -160,13 +162,16 @@ def test_bad_goals(goal: Any) -> None:
 
 def test_the_benchmark_counts_the_solved() -> None:
     runs = [
-        {"contender": "SAC (SBX)", "env": "PointMass-v0", "seed": 0, "success": [0.1, 0.96, 0.99]},
-        {"contender": "SAC (SBX)", "env": "PointMass-v0", "seed": 1, "success": [0.95, 1.0, 0.9]},
-        {"contender": "SAC (SBX)", "env": "PointMass-v0", "seed": 2, "success": [0.1, 0.2, 0.3]},
+        {"success": [0.1, 0.96, 0.99], "cpu_seconds": [10.0, 24.0, 31.0]},
+        {"success": [0.95, 1.0, 0.9], "cpu_seconds": [12.0, 20.0, 30.0]},
+        {"success": [0.1, 0.2, 0.3], "cpu_seconds": [10.0, 20.0, 30.0]},
     ]
+    runs = [{"contender": "SAC (SBX)", "env": "PointMass-v0", "seed": seed, **run} for seed, run in enumerate(runs)]
     rows = benchmark.table(json.loads(json.dumps(runs))).splitlines()
     (row,) = [row for row in rows if row.startswith("| SAC (SBX)")]
-    assert row == "| SAC (SBX) | 1 of 3 | 1,500 (2 of 3) | 0 of 0 | never |"
+    assert row == "| SAC (SBX) | 1 of 3 | 1,500 steps, 18 CPU s (2 of 3) | 0 of 0 | never |"
+    page = (ROOT / "docs" / "environments.md").read_text()
+    assert benchmark.table(json.loads(benchmark.RESULTS.read_text())) in page
 
 
 @both
