@@ -204,10 +204,14 @@ def profile(race: Race, contender: str, columns: list[Column], cost: Callable[[E
 def compared(race: Race) -> tuple[list[str], list[Column]]:
     """Contenders and columns of the profile: the columns that all of them raced on.
 
-    A contender with less than a third of the columns of the one that has most would leave too few; it is left out.
+    Whoever raced on few columns would leave few: of the two or more contenders with most columns as many are taken as
+    make the number of columns times that of contenders largest.
     """
     counts = {name: len(race.raced(name)) for name in race.contenders}
-    names = [name for name, count in counts.items() if count and 3 * count >= max(counts.values())]
+    most = sorted(filter(counts.__getitem__, counts), key=lambda name: -counts[name])
+    choices = [most[:n] for n in range(len(most), 0, -1) if n >= min(2, len(most))]
+    taken = max(choices, key=lambda names: len(names) * len(race.raced(*names)), default=[])
+    names = [name for name in race.contenders if name in taken]
     return names, race.raced(*names) if names else []
 
 

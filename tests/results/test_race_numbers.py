@@ -70,6 +70,18 @@ def test_a_contender_on_few_columns_does_not_shrink_the_profile():
     assert compared(Race([*runs, run([10, 10], algo="sbx-sac")])) == (["td3", "sbx-td3"], columns)
 
 
+def test_a_profile_compares_where_it_can():
+    """Alone on four columns, or beside another on one: the picture is of the one."""
+    columns = [Column(f"{name}-v5", 10.0) for name in ("Ant", "HalfCheetah", "Hopper", "Walker2d")]
+    runs = [run([10, 10], column=column) for column in columns]
+    assert compared(Race(runs)) == (["td3"], columns)
+    assert compared(Race([*runs, run([10, 10], column=columns[2], algo="sbx-sac")])) == (
+        ["td3", "sbx-sac"],
+        columns[2:3],
+    )
+    assert compared(Race([])) == ([], [])
+
+
 def test_fallbacks():
     """The score 20,000 steps after the crossing, against 80 % of the line."""
     steady, falling = [10, 10] + [11] * 9 + [8.0], [10, 10] + [11] * 9 + [7.9]
