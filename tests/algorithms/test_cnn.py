@@ -196,7 +196,11 @@ def _convolutions(jaxpr):
 SETTINGS = {DDPG: {}, SoftDDPG: dict(n_samples=2), TD3: {}, SoftTD3: dict(n_samples=2, train_freq=2, gradient_steps=2)}
 
 
-@pytest.mark.parametrize("algorithm", SETTINGS)
+# Compiling convolutions takes most of the time; the four differ in the update, which has tests of its own.
+@pytest.mark.parametrize(
+    "algorithm",
+    [*(pytest.param(algorithm, marks=pytest.mark.slow) for algorithm in (DDPG, SoftDDPG, TD3)), SoftTD3],
+)
 def test_family_learns_from_bytes_and_is_saved_exactly(algorithm, tmp_path):
     model = algorithm("CnnPolicy", fake_images(), policy_kwargs=TINY, **SMALL | SETTINGS[algorithm])
     before = model.policy.state_dict()
@@ -249,6 +253,7 @@ class BrightColumn(gym.Env):
         return np.zeros((36, 36, 1), np.uint8), reward, True, False, {}
 
 
+@pytest.mark.slow
 def test_learns_where_the_bright_column_is():
     model = DDPG(
         "CnnPolicy",
