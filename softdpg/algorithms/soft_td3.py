@@ -46,7 +46,7 @@ class SoftTwinDPG(SoftDPG):
     def next_value(
         self, params: Any, observations: Array, actions: jax.Array, key: jax.Array, sigma: Scale
     ) -> jax.Array:
-        """``mean_i min_j Q_j(s', a_i)`` or ``min_j mean_i Q_j(s', a_i)``; shapes as in :class:`DPG`."""
+        """``mean_i min_j Q_j(s', a_i)``, ``min_j mean_i Q_j(s', a_i)`` or all's mean; shapes as in :class:`DPG`."""
         if not self.smooth_target:
             noisy = noisy_actions(actions, key, self.target_policy_noise, self.target_noise_clip)
             return DPG.next_value(self, params, observations, noisy, key, sigma)

@@ -1,10 +1,9 @@
 """The networks of a policy one by one, as SB3 shows them: ``model.actor``, ``model.critic_target`` and so on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch as th
 
 from softdpg.algorithms.parameters import ParameterArray, Parameters
@@ -47,15 +46,10 @@ class NetworkView:
 class ActorView(NetworkView):
     """The actor, which can act and be saved without the critics."""
 
-    def predict(
-        self,
-        observation: np.ndarray | dict[str, np.ndarray],
-        state: tuple[np.ndarray, ...] | None = None,
-        episode_start: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
-        """As the policy's."""
-        return self.policy.predict(observation, state, episode_start, deterministic)
+    @property
+    def predict(self) -> Callable[..., Any]:
+        """That of the policy, which acts with this network."""
+        return self.policy.predict
 
     def save(self, path: str | Path) -> None:
         """Write what :meth:`load` needs: the policy's settings and the weights of the actor."""
