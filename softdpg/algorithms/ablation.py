@@ -5,7 +5,7 @@ A plugin of the registry::
     SOFTDPG_PLUGINS=softdpg.algorithms.ablation softdpg race MountainCarDiscrete --algos soft-td3 without-mean ...
 
 The recipe follows the critic's own derivative, so that the smoothed policy gradient is put in rather than taken out:
-``with-smoothed-gradient``. What coloured noise does besides (warm-up, random episodes, spread) goes with
+``with-smoothed-gradient``. What coloured noise does besides (random episodes) goes with
 ``without-coloured-noise``, since white noise does none of it.
 """
 
@@ -25,8 +25,8 @@ ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "without-low-b1": ("Adam's b1 0.9", {"adam_b1": 0.9}),
     "without-delay": ("no delay of the actor", {"policy_delay": 1}),
     "without-coloured-noise": ("white noise", {"noise_color": 0.0}),
-    "without-spread": ("one noise scale", {"noise_spread": 1.0}),
     "without-random-episodes": ("no random episodes", {"random_episodes": 0.0}),
+    "without-long-warm-up": ("warm-up of 1,000 steps", {"learning_starts": 1_000}),
     "without-penalty": ("no saturation penalty", {"saturation_penalty": 0.0}),
 }
 

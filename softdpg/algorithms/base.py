@@ -30,7 +30,7 @@ from softdpg.algorithms.devices import find_device
 from softdpg.algorithms.exploration import Exploration, check_exploration, make_action_noise
 from softdpg.algorithms.metrics import LoggedAlgorithm
 from softdpg.algorithms.networks import ActionLayer
-from softdpg.algorithms.noise import SmoothingNoise, is_coloured, noises, with_noise
+from softdpg.algorithms.noise import SmoothingNoise, noises, with_noise
 from softdpg.algorithms.policies import CnnPolicy, DDPGPolicy
 from softdpg.algorithms.replay import flat_batch, make_replay_buffer
 from softdpg.algorithms.shapes import CheckedShape
@@ -62,7 +62,6 @@ class DPGAlgorithm(LoggedAlgorithm):
     policy_delay: int = 1  # a subclass that has these sets them before it calls the constructor here
     sigma: Sigma = 1.0  # of no effect where there is no noise
     noise_color: float = 0.0
-    noise_spread: float = 1.0
     random_episodes: float = 0.0
     saturation_penalty: float = 0.0
 
@@ -154,7 +153,6 @@ class DPGAlgorithm(LoggedAlgorithm):
         check_whole("n_steps", self.n_steps, 1)
         check_whole("policy_delay", self.policy_delay, 1)
         check_scale("noise_color", self.noise_color)
-        check_scale("noise_spread", self.noise_spread, least=1)
         check_share("random_episodes", self.random_episodes)
         check_scale("saturation_penalty", self.saturation_penalty)
         check_flag("optimize_memory_usage", self.optimize_memory_usage)
@@ -178,7 +176,6 @@ class DPGAlgorithm(LoggedAlgorithm):
             self.n_envs,
             self.noise_color,
             self.random_episodes,
-            self.noise_spread,
         )
         if self.replay_buffer is None:
             self._setup_replay_buffer()
@@ -291,13 +288,11 @@ class DPGAlgorithm(LoggedAlgorithm):
     ) -> tuple[np.ndarray, np.ndarray]:
         """As in SB3, without its way from scaled actions to those of the environment and back before the noise."""
         if self.num_timesteps < learning_starts:
-            if action_noise is None or not is_coloured(action_noise):
-                return super()._sample_action(learning_starts, action_noise, n_envs)
-            scaled = with_noise(np.zeros((n_envs, *self.action_space.shape)), action_noise, alone=True)
-            return self.policy.unscale_action(scaled), scaled
-        assert self._last_obs is not None
-        observations, _ = self.policy.prepare_obs(self._last_obs)
-        scaled = np.asarray(self.policy._predict(observations)).reshape(n_envs, *self.action_space.shape)
+            scaled = self.policy.scale_action(np.array([self.action_space.sample() for _ in range(n_envs)]))
+        else:
+            assert self._last_obs is not None
+            observations, _ = self.policy.prepare_obs(self._last_obs)
+            scaled = np.asarray(self.policy._predict(observations)).reshape(n_envs, *self.action_space.shape)
         if not np.isfinite(scaled).all():
             raise ValueError(
                 f"the policy diverged: its action at step {self.num_timesteps} is NaN, after {self._n_updates} updates"

@@ -23,14 +23,13 @@ def check_exploration(action_noise: Any) -> None:
 
 
 def make_action_noise(
-    action_noise: Any, shape: tuple[int, ...], n_envs: int, color: float, driving: float, spread: float
+    action_noise: Any, shape: tuple[int, ...], n_envs: int, color: float, driving: float
 ) -> ActionNoise | None:
     """The noise that a checked ``action_noise`` stands for, one for each environment.
 
     :param shape: shape of an action
     :param color: of the noise that a number stands for, see :class:`ColoredNoise`
     :param driving: of that noise, if it has a color
-    :param spread: of that noise, if it has a color
     """
     if isinstance(action_noise, VectorizedActionNoise):  # of a saved model, whose environments were perhaps others
         action_noise = action_noise.base_noise
@@ -38,7 +37,7 @@ def make_action_noise(
         action_noise = SmoothingNoise(shape)
     elif not isinstance(action_noise, ActionNoise) and action_noise:
         white = NormalActionNoise(np.zeros(shape), np.full(shape, action_noise))
-        action_noise = ColoredNoise(shape, action_noise, color, driving=driving, spread=spread) if color else white
+        action_noise = ColoredNoise(shape, action_noise, color, driving=driving) if color else white
     if not action_noise or n_envs == 1:
         return action_noise or None
     return VectorizedActionNoise(action_noise, n_envs)

@@ -227,13 +227,6 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             "noise_color", float, "Color of the exploration noise: 0 white, 1 pink.", not_negative, search=(0.0, 1.0)
         ),
         Hyperparameter(
-            "noise_spread",
-            float,
-            "An episode's scale of coloured noise is drawn from exploration_noise / x to exploration_noise * x.",
-            factor,
-            search=(1.0, 4.0),
-        ),
-        Hyperparameter(
             "random_episodes",
             float,
             "Share of the episodes that coloured noise drives alone.",

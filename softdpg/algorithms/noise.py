@@ -11,26 +11,20 @@ def noises(action_noise: ActionNoise | None) -> list[ActionNoise]:
     return [] if action_noise is None else [action_noise]
 
 
-def with_noise(actions: np.ndarray, action_noise: ActionNoise, alone: bool = False) -> np.ndarray:
+def with_noise(actions: np.ndarray, action_noise: ActionNoise) -> np.ndarray:
     """Actions with a draw of the noise added, clipped to [-1, 1]; the noise itself where coloured noise drives.
 
     Slow noise of full strength carries a body to places that small or white noise never reaches: on a sparse reward it
     decides whether the replay buffer holds a single success.
 
     :param actions: scaled to [-1, 1], ``(n_envs, m)``
-    :param alone: coloured noise drives all environments, as it does before learning starts
     """
     drawn = np.broadcast_to(action_noise(), actions.shape)
     noisy = np.clip(actions + drawn, -1, 1)
     for i, noise in enumerate(noises(action_noise)):
-        if isinstance(noise, ColoredNoise) and noise.scale and (alone or noise.drives):
-            noisy[i] = np.clip(drawn[i] / noise.stretch_scale, -1, 1)
+        if isinstance(noise, ColoredNoise) and noise.scale and noise.drives:
+            noisy[i] = np.clip(drawn[i] / noise.scale, -1, 1)
     return noisy
-
-
-def is_coloured(action_noise: ActionNoise) -> bool:
-    """Whether there is coloured noise in every environment."""
-    return all(isinstance(noise, ColoredNoise) and noise.scale for noise in noises(action_noise))
 
 
 class SmoothingNoise(ActionNoise):
@@ -55,18 +49,14 @@ class ColoredNoise(ActionNoise):
 
     Pink noise explores further than white noise of the same scale and stays close enough to the policy (Eberhard and
     others, 2023). A stretch of it is drawn at once, by its spectrum, for each episode and after every ``period`` steps.
-    Before learning starts, and later in a share of the stretches, it drives: it is the action itself, with a standard
-    deviation of 1. In the others its scale may be another each time: no single one suits every task, nor one task from
-    the first step to the last.
+    In a share of the stretches it drives: it is the action itself, with a standard deviation of 1.
     It is a function of one seed, which comes from SB3's generator: seed and step are its whole state.
 
     :param shape: shape of an action
-    :param scale: standard deviation; the median, if it has a spread
+    :param scale: standard deviation
     :param beta: the color
     :param period: steps of a stretch, the longest wave in it
     :param driving: share of the stretches in which it drives
-    :param spread: the scale of a stretch is drawn between ``scale / spread`` and ``scale * spread``, uniformly in its
-        logarithm; 1 for the same in all
     """
 
     def __init__(
@@ -76,11 +66,10 @@ class ColoredNoise(ActionNoise):
         beta: float,
         period: int = 1_000,
         driving: float = 0.0,
-        spread: float = 1.0,
     ) -> None:
         super().__init__()
         self.shape, self.scale, self.beta, self.period = shape, scale, beta, period
-        self.driving, self.spread = driving, spread
+        self.driving = driving
         self.reset()
 
     def __call__(self) -> np.ndarray:
@@ -104,8 +93,7 @@ class ColoredNoise(ActionNoise):
         rng = np.random.default_rng(self.seed)
         unit = self._draw(rng)
         self.drives = bool(rng.random() < self.driving)
-        self.stretch_scale = self.scale * self.spread ** rng.uniform(-1, 1)
-        self._stretch = self.stretch_scale * unit
+        self._stretch = self.scale * unit
 
     def _draw(self, rng: np.random.Generator) -> np.ndarray:
         """``(period, *shape)`` of variance 1 from independent normal Fourier coefficients, amplitudes by the color."""

@@ -255,9 +255,9 @@ for _entry in (
         | _TD3
         | {"net_arch": (128, 128), "action_layer": "second", "layer_norm": True, "actor_layer_norm": True}
         | {"smooth_target": True, "actor_gradient": "exact", "minimum": "none"}
-        | {"exploration_noise": 0.2, "noise_color": 1.0, "noise_spread": 4.0, "random_episodes": 0.05}
+        | {"exploration_noise": 0.2, "noise_color": 1.0, "random_episodes": 0.05}
         | {"n_steps": 3, "batch_size": 128, "train_freq": 8, "gradient_steps": 8, "adam_b1": 0.5}
-        | {"learning_starts": 2_000, "saturation_penalty": 1e-3},
+        | {"learning_starts": 5_000, "saturation_penalty": 1e-3},
         style=Style("#AA3377", "#E58BB8", (), "solid", "*", "star"),
     ),
     Algorithm(

@@ -71,7 +71,6 @@ class SoftTD3(DPGAlgorithm):
     The signature is that of :class:`stable_baselines3.TD3`; what is not described here is described in
     :class:`~softdpg.DDPG`, :class:`~softdpg.SoftDDPG` or there.
 
-    :param learning_starts: steps at the start in which coloured noise is the action; uniform draws are, if it is white
     :param n_steps: rewards of so many steps are summed before the critic's value; None for 3, and for 1 with Dict
         observations, ``optimize_memory_usage`` or a buffer of one's own
     :param policy_delay: the actor is updated with every ``policy_delay``-th update of the critics
@@ -88,10 +87,8 @@ class SoftTD3(DPGAlgorithm):
     :param antithetic: draw the noise in pairs (w, -w), with N even; None for True with ``"centered"``
     :param noise_color: exponent of the spectrum of the exploration noise that ``action_noise`` gives the scale of: 0 is
         white, 1 is pink, whose slow parts carry a body further
-    :param noise_spread: the scale of such noise, if it is not white, is drawn anew for each episode, between
-        ``action_noise`` divided and multiplied by this, uniformly in its logarithm; 1 for the same in all
-    :param random_episodes: share of the episodes that such noise, if it is not white, drives alone at full strength, as
-        it does before learning starts: what finds a reward that the policy has never met
+    :param random_episodes: share of the episodes that such noise, if it is not white, drives alone at full strength:
+        what finds a reward that the policy has never met
     :param saturation_penalty: weight of the mean square of what tanh makes actions of. Without it an action that has
         come too close to its bound stays there, since the derivative of tanh is zero
     """
@@ -102,7 +99,7 @@ class SoftTD3(DPGAlgorithm):
         env: GymEnv | str | None,
         learning_rate: float | Schedule = 1e-3,
         buffer_size: int = 1_000_000,
-        learning_starts: int = 2_000,
+        learning_starts: int = 5_000,
         batch_size: int = 128,
         tau: float = 0.005,
         gamma: float = 0.99,
@@ -132,7 +129,6 @@ class SoftTD3(DPGAlgorithm):
         estimator: Estimator = "centered",
         antithetic: bool | None = None,
         noise_color: float = 1.0,
-        noise_spread: float = 4.0,
         random_episodes: float = 0.05,
         saturation_penalty: float = 1e-3,
         qf_learning_rate: float | Schedule | None = None,
@@ -152,7 +148,6 @@ class SoftTD3(DPGAlgorithm):
         self.estimator = estimator
         self.antithetic = estimator == "centered" if antithetic is None else antithetic
         self.noise_color = noise_color
-        self.noise_spread = noise_spread
         self.random_episodes = random_episodes
         self.saturation_penalty = saturation_penalty
         super().__init__(

@@ -18,8 +18,8 @@ CHANGED = {
     "without-low-b1": {"b1": 0.9},
     "without-delay": {"policy_delay": 1},
     "without-coloured-noise": {"noise_color": 0.0},
-    "without-spread": {"noise_spread": 1.0},
     "without-random-episodes": {"random_episodes": 0.0},
+    "without-long-warm-up": {"learning_starts": 1_000},
     "without-penalty": {"saturation_penalty": 0.0},
 }
 
