@@ -363,6 +363,8 @@ class DPGAlgorithm(LoggedAlgorithm):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
+        if reset_num_timesteps:
+            self._warn_of_idle_steps(total_timesteps)
         # SB3 begins the noise anew with every call; where training goes on, so does the noise.
         noise = self.action_noise
         self.action_noise = noise if reset_num_timesteps else None

@@ -43,6 +43,14 @@ class LoggedAlgorithm(SavedAlgorithm):
         for name, value in self._metrics.items():
             self.logger.record(f"train/{name}", float(value))
 
+    def _warn_of_idle_steps(self, total_timesteps: int) -> None:
+        if total_timesteps <= self.learning_starts:
+            warnings.warn(
+                f"nothing will be learned in {total_timesteps:,} steps: the first {self.learning_starts:,} are random "
+                "(learning_starts)",
+                stacklevel=4,  # the caller of learn
+            )
+
     def _warn_of_saturation(self) -> None:
         # Every so often: the number has to be waited for.
         if self._told_of_saturation or self._n_updates % _SATURATION_CHECK >= max(self.gradient_steps, 1):

@@ -159,6 +159,9 @@ class Session:
         self.directory.progress.unlink(missing_ok=True)
         EvaluationLog.create(self.directory.evaluations, self.config.evaluation_episodes)
         TimingLog.create(self.directory.timings)
+        idle = self.config.learning_starts or 0  # a peer has its own
+        if self.config.steps <= idle:
+            warn(f"nothing will be learned: the first {idle:,} steps are random (--learning-starts)")
 
     def _finish(self, model: Any, supervisor: Supervisor) -> None:
         save_weights(model, self.directory.model)

@@ -1,5 +1,7 @@
 """Exploration: the smoothing's own noise, coloured noise, and what the first steps do."""
 
+import warnings
+
 import numpy as np
 import pytest
 from stable_baselines3.common.env_util import make_vec_env
@@ -55,13 +57,13 @@ def test_before_learning_starts_actions_are_uniform_but_where_coloured_noise_dri
     model._setup_learn(10)
     noise = noises(model.action_noise)
     kinds = set()
-    for _ in range(20):
+    for _ in range(8):
         model.action_noise.reset()
         states = [each.get_state() for each in noise]
-        taken = [model._sample_action(3_000, model.action_noise, n_envs) for _ in range(1_000)]
+        taken = [model._sample_action(3_000, model.action_noise, n_envs) for _ in range(500)]
         for each, state in zip(noise, states, strict=True):
             each.set_state(state)
-        drawn = np.array([model.action_noise() for _ in range(1_000)]).reshape(1_000, n_envs) / 0.2
+        drawn = np.array([model.action_noise() for _ in range(500)]).reshape(500, n_envs) / 0.2
         scaled = np.array([pair[1] for pair in taken])[..., 0]
         np.testing.assert_allclose([pair[0][..., 0] for pair in taken], 2 * scaled, rtol=1e-6)  # torques in [-2, 2]
         for i, each in enumerate(noise):
@@ -105,3 +107,13 @@ def test_white_noise_leaves_the_warm_up_uniform():
     model._setup_learn(10)
     scaled = np.array([model._sample_action(3_000, model.action_noise)[1] for _ in range(2_000)])
     assert scaled.std() == pytest.approx(3**-0.5, rel=0.05)
+
+
+def test_a_run_that_ends_before_learning_starts_says_so():
+    model = SoftTD3("MlpPolicy", "Pendulum-v1", **TINY)
+    with pytest.warns(UserWarning, match=r"nothing will be learned in 20 steps: the first 20 are random"):
+        model.learn(20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model._setup_learn(21)  # which learn begins with
+        model._setup_learn(10, reset_num_timesteps=False)

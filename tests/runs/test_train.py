@@ -20,6 +20,11 @@ from softdpg.runs.flags import settings_class
 from softdpg.runs.training import train
 
 
+def test_a_run_that_ends_before_learning_starts_says_so(tmp_path, capsys):
+    assert train(tiny_config(steps=50, learning_starts=50), tmp_path / "run") == 0
+    assert "nothing will be learned: the first 50 steps are random (--learning-starts)" in capsys.readouterr().err
+
+
 def test_a_run_directory(tmp_path, capsys):
     out = tmp_path / "new" / "run"
     config = tiny_config(steps=600, checkpoint_every=100)
