@@ -48,7 +48,7 @@ class LoggedAlgorithm(SavedAlgorithm):
             warnings.warn(
                 f"nothing will be learned in {total_timesteps:,} steps: the first {self.learning_starts:,} are random "
                 "(learning_starts)",
-                stacklevel=4,  # the caller of learn
+                stacklevel=5,  # the caller of learn
             )
 
     def _warn_of_saturation(self) -> None:

@@ -111,8 +111,9 @@ def test_white_noise_leaves_the_warm_up_uniform():
 
 def test_a_run_that_ends_before_learning_starts_says_so():
     model = SoftTD3("MlpPolicy", "Pendulum-v1", **TINY)
-    with pytest.warns(UserWarning, match=r"nothing will be learned in 20 steps: the first 20 are random"):
+    with pytest.warns(UserWarning, match=r"nothing will be learned in 20 steps: the first 20 are random") as told:
         model.learn(20)
+    assert told[0].filename == __file__  # that is where the number stands
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model._setup_learn(21)  # which learn begins with

@@ -148,7 +148,8 @@ def test_standard_output_in_ascii(tmp_path):
 
 def test_a_closed_pipe_does_not_end_a_run(tmp_path):
     process = command(
-        *("train", "--env", "Pendulum-v1", "--steps", 200, "--evaluate-every", 20, "--out", tmp_path / "run", *TINY)
+        *("train", "--env", "Pendulum-v1", "--steps", 200, "--evaluate-every", 20, "--learning-starts", 100),
+        *("--out", tmp_path / "run", *TINY),
     )
     process.stdout.close()
     err = process.stderr.read()
