@@ -6,7 +6,8 @@ from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.document import Section, Table, Text
 from softdpg.report.style import env_title
 from softdpg.report.tables import MISSING, format_steps
-from softdpg.results.race import FALLBACK, HOLD, Column, Entry, Race, cost_ratio, fallbacks
+from softdpg.results.race import FALLBACK, HOLD, Column, Entry, Race, cost_ratio, effect, fallbacks
+from softdpg.results.statistics import Estimate
 
 HOW_TO_READ = (
     "The finishing line of a column is the better of the paper's two mean scores, or the goal that was given. A run "
@@ -18,15 +19,54 @@ HOW_TO_READ = (
     "in the median, the score at the end of the budget stands in the cell.",
 )
 
+HOW_TO_READ_EFFECTS = (
+    "Units: ratio of geometric means over seeds, its geometric mean over columns, with the budget's cost where a seed "
+    "has not crossed; above 1 is slower. Brackets: 95 % percentile bootstrap intervals over seeds. With so few seeds "
+    "they are too narrow rather than too wide."
+)
+
 
 def race_sections(race: Race) -> list[Section]:
     """Everything in text that the race has to show."""
     budgets = sorted({run.settings.steps for run in race.runs})
     notes = [*HOW_TO_READ, f"Budget: {' or '.join(map(format_steps, budgets))} steps."]
-    tables = [line_table(race), contender_table(race)]
-    if len(race.contenders) > 1:
+    tables = [main_table(race), contender_table(race)]
+    if ablated(race):
+        notes.append(HOW_TO_READ_EFFECTS)
+    elif len(race.contenders) > 1:
         tables.append(ratio_table(race))
     return [Section("race", "The race", notes, tables)]
+
+
+def ablated(race: Race) -> str:
+    """The algorithm of which all other contenders are variants, if it is so; empty if not."""
+    bases = {ALGORITHMS[name].base for name in race.contenders}
+    base = bases.pop()
+    return base if not bases and base in race.contenders and len(race.contenders) > 1 else ""
+
+
+def main_table(race: Race) -> Table:
+    """Who was how soon at the line: a row for each column, or of an ablation for each variant."""
+    return effect_table(race, ablated(race)) if ablated(race) else line_table(race)
+
+
+def effect_table(race: Race, reference: str) -> Table:
+    """What each variant needs to the line in units of ``reference``, and on which column."""
+    rows = []
+    for name in [reference, *(name for name in race.contenders if name != reference)]:
+        found = effect(race, name, reference) if name != reference else None
+        ratios = [_estimate_text(estimate) for estimate in found] if found else [Text(MISSING)] * 2
+        cells = [entry_text(entries.get(name)) for entries in race.columns.values()]
+        rows.append([Text(ALGORITHMS[name].label, bold=name == reference), *ratios, *cells])
+    of = f"in units of {ALGORITHMS[reference].label}"
+    header = ["Contender", f"CPU seconds {of}", f"Steps {of}"]
+    header += [f"{env_title(column.env)}, {column.goal:,.2f}" for column in race.columns]
+    return Table("To the line with one ingredient changed", header, rows)
+
+
+def _estimate_text(estimate: Estimate) -> Text:
+    interval = "" if estimate.low is None else f"[{estimate.low:.2f}, {estimate.high:.2f}]"
+    return Text(f"{estimate.value:.2f}", interval)
 
 
 def line_table(race: Race) -> Table:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from softdpg.report.document import to_markdown, to_text
 from softdpg.report.race_figures import write_race_figures
-from softdpg.report.race_tables import line_table, race_sections
+from softdpg.report.race_tables import main_table, race_sections
 from softdpg.report.replacing import write_texts, written_aside
 from softdpg.results.race import Race, RaceRun
 from softdpg.results.race_reading import CURVES, RUNS, write_curves, write_runs
@@ -23,7 +23,7 @@ def write_race(runs: list[RaceRun], out: Path) -> WrittenRace:
     race = Race(runs)
     with written_aside(out) as aside:
         written = write_race_files(race, aside)
-    return WrittenRace([out / file.name for file in written], to_text(line_table(race)))
+    return WrittenRace([out / file.name for file in written], to_text(main_table(race)))
 
 
 def write_race_files(race: Race, directory: Path) -> list[Path]:

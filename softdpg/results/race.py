@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.results import statistics
 from softdpg.results.records import Items
+from softdpg.results.statistics import Estimate
 from softdpg.runs.config import RunConfig
 from softdpg.runs.crossing import crossing
 
@@ -80,6 +82,11 @@ class RaceRun:
         if not len(self.means):
             return None
         return float(self.train[-1]) * self.settings.steps / float(self.evaluated_at[-1])
+
+    @property
+    def steps_or_budget(self) -> float:
+        """Environment steps until the line, or those of the whole budget."""
+        return min(self.steps_to_line, float(self.settings.steps))
 
     @property
     def fell_back(self) -> bool | None:
@@ -243,6 +250,39 @@ def cost_ratio(race: Race, contender: str, reference: str) -> Ratio | None:
     if not logs:
         return None
     return Ratio(float(np.exp(np.mean(logs))), len(logs), missed, reference_missed, left_out)
+
+
+class Effect(NamedTuple):
+    """What a variant needs to the line in units of the algorithm that it is a variant of, with intervals."""
+
+    seconds: Estimate
+    steps: Estimate
+
+
+def effect(race: Race, variant: str, reference: str) -> Effect | None:
+    """Over all seeds of the columns that both have raced on; None if there is none.
+
+    Unlike in :func:`cost_ratio` all seeds count and not their median, the budget's cost where one has not crossed.
+    """
+    seconds: list[tuple[Array, Array]] = []
+    steps: list[tuple[Array, Array]] = []
+    for column in race.raced(variant, reference):
+        (x_seconds, x_steps), (y_seconds, y_steps) = (
+            _costs(race.columns[column][name]) for name in (variant, reference)
+        )
+        if len(x_seconds) and len(y_seconds):
+            seconds.append((x_seconds, y_seconds))
+            steps.append((x_steps, y_steps))
+    return Effect(statistics.cost_ratio(seconds), statistics.cost_ratio(steps)) if seconds else None
+
+
+def _costs(entry: Entry) -> tuple[Array, Array]:
+    """CPU seconds and steps of the runs that have a cost, ``(seeds,)`` each."""
+    runs = [run for run in entry.runs if run.seconds_or_budget]
+    return (
+        np.array([run.seconds_or_budget for run in runs], dtype=np.float64),
+        np.array([run.steps_or_budget for run in runs], dtype=np.float64),
+    )
 
 
 class Fallbacks(NamedTuple):

@@ -75,6 +75,19 @@ def probability_of_improvement(pairs: Sequence[tuple[Array, Array]]) -> Estimate
     return _estimate(statistic, [sample for pair in pairs for sample in pair])
 
 
+def cost_ratio(pairs: Sequence[tuple[Array, Array]]) -> Estimate:
+    """Cost of X in units of Y: geometric means over seeds, and their ratio's geometric mean over environments.
+
+    :param pairs: costs above 0 of the seeds of X and of Y, one pair an environment
+    """
+
+    def statistic(*samples: Array, axis: int = -1) -> Array:
+        logs = [np.log(sample).mean(axis=axis) for sample in samples]
+        return np.exp(np.mean([x - y for x, y in zip(logs[::2], logs[1::2], strict=True)], axis=0))
+
+    return _estimate(statistic, [sample for pair in pairs for sample in pair])
+
+
 def _estimate(statistic: Callable[..., Array], samples: Sequence[Array]) -> Estimate:
     value = float(statistic(*samples))
     if min(map(len, samples)) < 2:
