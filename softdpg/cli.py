@@ -107,6 +107,8 @@ def tune(
     evaluate_every: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     env_kwargs: EnvKwargsFlag = None,
+    normalize: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    her: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     out: Path = Path("runs/tune"),
 ) -> None:
     """Search for good hyperparameters. The same command again goes on with a search that was stopped or killed.
@@ -122,6 +124,8 @@ def tune(
         evaluate_every: Steps between two evaluations, after each of which a trial may be stopped early.
         workers: Trials side by side. All cores unless given.
         env_kwargs: Arguments of the environment's constructor.
+        normalize: Normalise observations by their running mean and variance.
+        her: Hindsight replay, for environments with goals.
         out: Directory of the search: its database, its runs, best.yaml for softdpg train --config, importance.png.
     """
     require_extra("tune", "softdpg tune")
@@ -131,6 +135,7 @@ def tune(
 
     settings = read_config_file(config) if config else {}
     given = {"env": env, "algo": algo, "evaluate_every": evaluate_every, "env_kwargs": _env_kwargs(env_kwargs)}
+    given |= {"normalize": normalize or None, "her": her or None}
     settings |= {name: value for name, value in given.items() if value is not None}
     sys.exit(run(settings | {"steps": budget, "seed": seed}, out, trials=trials, params=params, workers=workers))
 

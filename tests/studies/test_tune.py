@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from commands import softdpg
 
 from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Range
 from softdpg.algorithms.registry import ALGORITHMS
@@ -113,3 +114,15 @@ def test_what_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="not empty and not a directory of softdpg tune"):
         tune.run(TINY, tmp_path, trials=1, params=None, workers=1)
+
+
+def test_normalised_observations_and_hindsight_by_their_flags(tmp_path):
+    """Every trial has what the flag says; an environment without goals has no hindsight."""
+    tiny = ["--env", "Pendulum-v1", "--algo", "ddpg", "--trials", 1, "--budget", 20, "--workers", 1, "--params", "tau"]
+    done = softdpg("tune", *tiny, "--normalize", "--out", tmp_path / "search")
+    assert done.returncode == 0, done.stderr
+    assert read_config_file(tmp_path / "search" / "best.yaml")["normalize"] is True
+    assert RunDirectory(tmp_path / "search" / "trials" / "0000").read_config()["normalize"] is True
+    refused = softdpg("tune", *tiny, "--her", "--out", tmp_path / "other")
+    assert refused.returncode == 2
+    assert "--her needs an environment with goals" in refused.stderr
