@@ -21,6 +21,7 @@ ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "without-mean": ("least of the critics", {"minimum": "samples"}),
     "without-second-critic": ("one critic", {"n_critics": 1}),
     "without-layer-norm": ("no layer norm", {"layer_norm": False, "actor_layer_norm": False}),
+    "without-standardization": ("observations as they are", {"standardize": False}),
     "without-three-steps": ("one-step returns", {"n_steps": 1}),
     "without-low-b1": ("Adam's b1 0.9", {"adam_b1": 0.9}),
     "without-delay": ("no delay of the actor", {"policy_delay": 1}),
@@ -30,10 +31,11 @@ ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "without-penalty": ("no saturation penalty", {"saturation_penalty": 0.0}),
 }
 
-# Twelve lines that can be told apart: six colours, each with two kinds of dashes.
+# Lines that can be told apart: seven colours, each with two kinds of dashes.
 _COLORS = (
     *(("#0072B2", "#56B4E9"), ("#D55E00", "#FF9447"), ("#009E73", "#3FD6A8")),
     *(("#332288", "#8F85DB"), ("#E69F00", "#F2C45A"), ("#661100", "#C98A7A")),
+    ("#3B3B3B", "#D0D0D0"),
 )
 _DASHES = (((4, 1.5), "7px,3px"), ((1, 1.2), "2px,2px"))
 _MARKERS = (("s", "square"), ("o", "circle"))

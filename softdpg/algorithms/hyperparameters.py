@@ -222,6 +222,12 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         Hyperparameter(
             "actor_layer_norm", bool, "Layer normalisation in the actor.", argument="policy_kwargs.actor_layer_norm"
         ),
+        Hyperparameter(
+            "standardize",
+            bool,
+            "The networks see observations less their mean and over their standard deviation.",
+            argument="policy_kwargs.standardize",
+        ),
         Hyperparameter("action_layer", Literal["input", "second"], "Where the action enters the critic."),
         Hyperparameter(
             "noise_color", float, "Color of the exploration noise: 0 white, 1 pink.", not_negative, search=(0.0, 1.0)

@@ -9,6 +9,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from softdpg.algorithms.standardization import Standardization
 from softdpg.algorithms.types import Array
 
 ActionLayer = Literal["second", "input"]
@@ -79,6 +80,7 @@ class Actor(nn.Module):
     :param activation_fn: activation of the hidden layers
     :param layer_norm: normalise each hidden layer before its activation
     :param features_extractor: what comes before the hidden layers, if anything does: observations to features
+    :param standardize: standardise observations, see :mod:`softdpg.algorithms.standardization`
     """
 
     action_dim: int
@@ -86,6 +88,7 @@ class Actor(nn.Module):
     activation_fn: Activation = relu
     layer_norm: bool = False
     features_extractor: nn.Module | None = None
+    standardize: bool = False
 
     def __call__(self, observations: jax.Array) -> jax.Array:
         """Observations ``(batch, d)`` to actions ``(batch, m)``."""
@@ -95,6 +98,8 @@ class Actor(nn.Module):
     def unsquashed(self, observations: jax.Array) -> jax.Array:
         """Observations ``(batch, d)`` to what tanh makes actions of, ``(batch, m)``."""
         x = observations if self.features_extractor is None else self.features_extractor(observations)
+        if self.standardize:
+            x = Standardization(x.shape[-1], name="observations")(x)
         for units in self.net_arch:
             x = nn.Dense(units)(x)
             if self.layer_norm:
@@ -118,6 +123,7 @@ class Critic(nn.Module):
     :param activation_fn: activation of the hidden layers
     :param layer_norm: normalise each hidden layer before its activation
     :param features_extractor: what comes before the hidden layers, if anything does: observations to features
+    :param standardize: standardise observations
     """
 
     observation_dim: int
@@ -127,6 +133,7 @@ class Critic(nn.Module):
     activation_fn: Activation = relu
     layer_norm: bool = False
     features_extractor: nn.Module | None = None
+    standardize: bool = False
 
     def setup(self) -> None:
         """Layers ``hidden_i`` (``norm_i``) and ``value``; ``action`` adds the action's part to its hidden layer."""
@@ -138,6 +145,7 @@ class Critic(nn.Module):
             nn.Dense(units, kernel_init=_lecun_normal(state_share if i == self.entry else 1.0))
             for i, units in enumerate(self.net_arch)
         ]
+        self.observations = Standardization(self.observation_dim) if self.standardize else None
         self.norm = [LayerNorm(units) for units in self.net_arch] if self.layer_norm else []
         units = (*self.net_arch, 1)[self.entry]
         self.action = nn.Dense(units, use_bias=False, kernel_init=_lecun_normal(1 - state_share))
@@ -156,6 +164,8 @@ class Critic(nn.Module):
     def features(self, observations: jax.Array) -> jax.Array:
         """All that depends on the state alone: ``(batch, d)`` to ``(batch, h)``, h units of the action's layer."""
         x = observations if self.features_extractor is None else self.features_extractor(observations)
+        if self.observations is not None:
+            x = self.observations(x)
         for i in range(self.entry):
             x = self._activated(i, self.hidden[i](x))
         return (self.hidden[self.entry] if self.net_arch else self.value)(x)
@@ -243,9 +253,10 @@ def make_actor(
     activation_fn: Activation,
     layer_norm: bool,
     features_extractor: nn.Module | None,
+    standardize: bool,
 ) -> Actor:
     """One object for each kind of actor, so that models with the same settings share a compiled update."""
-    return Actor(action_dim, net_arch, activation_fn, layer_norm, features_extractor)
+    return Actor(action_dim, net_arch, activation_fn, layer_norm, features_extractor, standardize)
 
 
 @cache

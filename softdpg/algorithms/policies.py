@@ -50,6 +50,8 @@ class DDPGPolicy(BasePolicy):
     :param activation_fn: activation of the hidden layers, a function of a JAX array
     :param layer_norm: normalise each hidden layer of actor and critics before its activation
     :param actor_layer_norm: whether the actor's, if it differs from ``layer_norm``
+    :param standardize: actor and critics see each component of an observation less its mean and over its standard
+        deviation, both from what has been replayed so far; of no effect with a ``NatureCNN``
     :param n_critics: critics in the ensemble; of their values the least counts
     :param optimizer_class: an optax optimiser that takes ``learning_rate``; or Adam, AdamW, SGD or RMSprop of
         ``torch.optim``, for the optimiser of that name with PyTorch's defaults
@@ -78,6 +80,7 @@ class DDPGPolicy(BasePolicy):
         activation_fn: Activation = relu,
         layer_norm: bool = False,
         actor_layer_norm: bool | None = None,
+        standardize: bool = False,
         n_critics: int = 1,
         optimizer_class: Optimizer | type[th.optim.Optimizer] = optax.adam,
         optimizer_kwargs: dict[str, Any] | None = None,
@@ -97,6 +100,7 @@ class DDPGPolicy(BasePolicy):
         check_flag("layer_norm", layer_norm)
         if actor_layer_norm is not None:
             check_flag("actor_layer_norm", actor_layer_norm)
+        check_flag("standardize", standardize)
         check_whole("n_critics", n_critics, 1)
         check_optimizer(optimizer_class, optimizer_kwargs)
         check_flag("normalize_images", normalize_images)
@@ -119,6 +123,7 @@ class DDPGPolicy(BasePolicy):
             activation_fn=activation_fn,
             layer_norm=layer_norm,
             actor_layer_norm=actor_layer_norm,
+            standardize=standardize,
             n_critics=n_critics,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
@@ -132,11 +137,12 @@ class DDPGPolicy(BasePolicy):
         ]
         self.images = (normalize_images and not cnn, cnn)  # divide them by 255, leave them as pixels
         action_dim = int(np.prod(action_space.shape))
+        standardize = bool(standardize) and not cnn
         actor_layer_norm = layer_norm if actor_layer_norm is None else actor_layer_norm
-        self._actor = make_actor(action_dim, pi, activation_fn, actor_layer_norm, extractors[0])
+        self._actor = make_actor(action_dim, pi, activation_fn, actor_layer_norm, extractors[0], standardize)
         entry: ActionLayer = action_layer or ("second" if len(qf) > 1 else "input")
         features_dim = spaces.flatdim(observation_space) if extractors[1] is None else extractors[1].features_dim
-        critic = Critic(features_dim, action_dim, qf, entry, activation_fn, layer_norm, extractors[1])
+        critic = Critic(features_dim, action_dim, qf, entry, activation_fn, layer_norm, extractors[1], standardize)
         self.qf = make_critics(critic, n_critics)
         self.sigma_state = None
 

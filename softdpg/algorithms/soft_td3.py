@@ -179,6 +179,7 @@ class SoftTD3(DPGAlgorithm):
                 "net_arch": [128, 128],
                 "n_critics": 2,
                 "layer_norm": True,
+                "standardize": True,
                 **({} if "optimizer_class" in (policy_kwargs or {}) else {"optimizer_kwargs": {"b1": 0.5}}),
             },
         )

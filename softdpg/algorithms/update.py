@@ -18,6 +18,7 @@ from softdpg.algorithms.compilation import compiler_options
 from softdpg.algorithms.networks import Critics
 from softdpg.algorithms.sigma import ascend_log_sigma
 from softdpg.algorithms.smoothing import Scale
+from softdpg.algorithms.standardization import follow, with_statistics
 from softdpg.algorithms.types import Array, Batch, TargetedState
 
 SATURATED = 0.99  # an action beyond this share of its bound counts as saturated in the log
@@ -110,6 +111,8 @@ def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Ra
     actor, critics, sigma_state, key, metrics = learned
     key, target_key, actor_key = jax.random.split(key, 3)
     sigma = rates.sigma if sigma_state is None else jnp.exp(sigma_state.params)
+    statistics = follow(actor, critics, batch.observations)
+    actor, critics = (with_statistics(state, statistics) for state in (actor, critics))
 
     # Critics: y = r + discount * V(s'), minimise the sum over critics of mean (y - Q_j(s, a))^2 / 2
     next_actions = actor.apply_fn(actor.target_params, batch.next_observations)
@@ -150,6 +153,8 @@ def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Ra
         state.replace(target_params=optax.incremental_update(state.params, state.target_params, rates.tau))
         for state in (critics, actor)
     )
+    # Once more, as an optimiser with weight decay has changed them.
+    actor, critics = (with_statistics(state, statistics) for state in (actor, critics))
     return Learned(actor, critics, sigma_state, key, metrics)
 
 

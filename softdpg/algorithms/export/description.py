@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from softdpg.algorithms.export.numpy_policy import act
 from softdpg.algorithms.networks import relu
 from softdpg.algorithms.policies import DDPGPolicy
+from softdpg.algorithms.standardization import EPSILON, LIMIT
 
 ACTIVATION_NAMES = {relu: "relu", nn.relu: "relu", nn.tanh: "tanh", nn.elu: "elu", nn.silu: "silu"}
 LAYER_NORM_EPSILON = 1e-6  # flax's
@@ -61,6 +62,7 @@ def describe(policy: DDPGPolicy, normalize: VecNormalize | None = None) -> Descr
         "layers": len(policy.actor.net_arch) + 1,
         "activation": activation,
         "layer_norm": LAYER_NORM_EPSILON if "norm_0/scale" in arrays else None,
+        "input_limit": LIMIT if "input/mean" in arrays else None,
         "action_shape": list(policy.action_space.shape),
     }
     arrays |= _statistics(parts, normalize)
@@ -75,9 +77,11 @@ def _parts(space: spaces.Space) -> dict[str | None, spaces.Space]:
 
 
 def _layers(policy: DDPGPolicy) -> dict[str, np.ndarray]:
-    params = jax.device_get(policy.actor_state.params)["params"]
+    params = dict(jax.device_get(policy.actor_state.params)["params"])
+    seen = params.pop("observations", None)  # what the network standardises by
+    statistics = {} if seen is None else {"input/mean": seen["mean"], "input/std": np.sqrt(seen["variance"] + EPSILON)}
     names = {"Dense": "layer", "LayerNorm": "norm"}
-    return {
+    return statistics | {
         f"{names[module.rsplit('_', 1)[0]]}_{module.rsplit('_', 1)[1]}/{name}": np.asarray(array)
         for module, leaves in params.items()
         for name, array in leaves.items()

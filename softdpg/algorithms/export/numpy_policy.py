@@ -17,8 +17,10 @@ def act(spec: dict[str, Any], arrays: dict[str, np.ndarray], observation: Any) -
     """Action in the environment's own units for one observation or a batch of them.
 
     :param spec: ``parts`` (name and shape of each part of the observation, one without a name unless it is a dict),
-        ``layers``, ``activation``, ``layer_norm`` (its epsilon, or None) and ``action_shape``
-    :param arrays: kernels, biases and scales of the layers, bounds of the action, statistics of the observation
+        ``layers``, ``activation``, ``layer_norm`` (its epsilon, or None), ``input_limit`` (of what the network itself
+        standardises, or None) and ``action_shape``
+    :param arrays: kernels, biases and scales of the layers, bounds of the action, statistics of the observation and of
+        the network's input
     :param observation: an array, or a dict of arrays for Dict observations
     :return: ``action_shape``, or ``(batch, *action_shape)``
     """
@@ -27,6 +29,8 @@ def act(spec: dict[str, Any], arrays: dict[str, np.ndarray], observation: Any) -
         limit = arrays["observation/limit"]
         x = np.clip((x - arrays["observation/mean"]) / arrays["observation/std"], -limit, limit)
     x = x.astype(np.float32, copy=False)
+    if spec["input_limit"] is not None:
+        x = np.clip((x - arrays["input/mean"]) / arrays["input/std"], -spec["input_limit"], spec["input_limit"])
     for i in range(spec["layers"]):
         x = x @ arrays[f"layer_{i}/kernel"] + arrays[f"layer_{i}/bias"]
         if i == spec["layers"] - 1:

@@ -61,7 +61,7 @@ class _Graph:
         return helper.make_graph(self.nodes, "policy", inputs, [output], list(self.constants.values()))
 
     def preprocessed(self, names: list[str]) -> str:
-        """The parts as one ``(batch, d)`` float32, normalised in float64 as VecNormalize does."""
+        """The parts as one ``(batch, d)`` float32, normalised as VecNormalize does, in float64, and as the network."""
         statistics = "observation/mean" in self.arrays
         dtype = self.type_of(np.float64 if statistics else np.float32)
         columns = [self.node("Flatten", self.node("Cast", name, to=dtype), axis=1) for name in names]
@@ -71,6 +71,10 @@ class _Graph:
             x = self.node("Div", self.node("Sub", x, self.array("observation/mean")), self.array("observation/std"))
             x = self.node("Max", self.node("Min", x, self.constant("limit", limit)), self.constant("-limit", -limit))
             x = self.node("Cast", x, to=self.type_of(np.float32))
+        if self.spec["input_limit"] is not None:
+            x = self.node("Div", self.node("Sub", x, self.array("input/mean")), self.array("input/std"))
+            least, most = (np.full((), sign * self.spec["input_limit"], np.float32) for sign in (-1, 1))
+            x = self.node("Clip", x, self.constant("least_input", least), self.constant("most_input", most))
         return x
 
     def normed(self, x: str, i: int) -> str:
