@@ -61,7 +61,7 @@ def json_files(draw, valid):
         for key in parents:
             place = place[key]
         if draw(st.integers(0, 4)):
-            place[last] = draw(odd)
+            place[last] = copy.deepcopy(draw(odd))  # a copy: changed later, it must not be put into itself
         else:
             del place[last]
         if not changed:
