@@ -152,6 +152,7 @@ def race(
     engine: Literal["local", "ray"] = "local",
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    earlier: tuple[Path, ...] = (),
 ) -> None:
     """How many steps and CPU seconds until the paper's score? The same command again goes on with what is left.
 
@@ -167,6 +168,8 @@ def race(
         engine: Processes on this machine, or tasks on a Ray cluster.
         address: Head of a Ray cluster, host:port or auto. Without it a local one is started.
         workers: Processes at a time on this machine. All cores unless given.
+        earlier: race.csv files of the same race from elsewhere: their runs are shown too, and those that came to an
+            end there with the same settings are not made again.
     """
     require_extra("report", "softdpg race")
     from softdpg.studies.race import race
@@ -183,6 +186,7 @@ def race(
         engine=engine,
         address=address,
         workers=workers,
+        earlier=earlier,
     )
     sys.exit(code)
 
@@ -356,17 +360,19 @@ def version() -> None:
     print(__version__)
 
 
-def report(path: tyro.conf.Positional[Path], out: Path | None = None) -> None:
+def report(path: tyro.conf.Positional[Path], out: Path | None = None, earlier: tuple[Path, ...] = ()) -> None:
     """Tables, figures and one HTML page from finished or unfinished runs.
 
     Args:
         path: Directory with run directories anywhere below it, or a results.csv that an earlier report wrote.
         out: Where to write. By default PATH/report, or beside the results.csv.
+        earlier: race.csv files of the same race from elsewhere, whose runs are shown too. Of the same column, contender
+            and seed that of PATH counts, unless only the other one has come to its end.
     """
     require_extra("report", "softdpg report")
     from softdpg.report.writing import write_report
 
-    written = write_report(path, out)
+    written = write_report(path, out, earlier)
     for warning in written.warnings:
         print(f"softdpg: warning: {warning}", file=sys.stderr)
     print(written.coverage)

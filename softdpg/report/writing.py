@@ -1,5 +1,6 @@
 """``softdpg report``: from run directories, or a stored ``results.csv``, to tables, figures and one HTML page."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from softdpg.report.tables import coverage, how_to_read, sections
 from softdpg.results import reading as results
 from softdpg.results.cells import arrange
 from softdpg.results.race import Race
-from softdpg.results.race_reading import is_race, read_race
+from softdpg.results.race_reading import is_race, joined, read_earlier, read_race
 
 
 class Report(NamedTuple):
@@ -25,14 +26,15 @@ class Report(NamedTuple):
     coverage: str
 
 
-def write_report(path: Path, out: Path | None = None) -> Report:
+def write_report(path: Path, out: Path | None = None, earlier: Sequence[Path] = ()) -> Report:
     """Read runs from ``path`` and write ``report.html``, ``tables.md``, ``results.csv`` and figures to ``out``.
 
     ``out`` is ``path/report`` unless given, or the directory of ``path`` if that is a ``results.csv`` or ``race.csv``.
     The same runs give the same ``tables.md`` and CSV files, byte for byte, read from either. Where there is a race,
-    its own files are written as well.
+    its own files are written as well, with the runs of ``earlier`` races among its own.
     """
     racing, warnings = read_race(path)
+    racing = joined(racing, read_earlier(earlier)) if earlier else racing
     runs, more = ([], []) if is_race(path) else results.read(path, may_be_none=bool(racing))
     warnings = warnings + more
     arranged, race = arrange(runs), Race(racing)

@@ -7,6 +7,7 @@ an evaluation: score and CPU seconds so far. Reading them gives what the run dir
 import csv
 import io
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,31 @@ def read_race(path: Path) -> tuple[list[RaceRun], list[str]]:
     if path.is_dir():
         return _read_directory(path)
     return (_read_csv(path), []) if is_race(path) else ([], [])
+
+
+def read_earlier(files: Iterable[Path]) -> list[RaceRun]:
+    """The runs of earlier races, from their ``race.csv``."""
+    runs: list[RaceRun] = []
+    for file in files:
+        if not is_race(file):
+            raise UserError(f"{file}: not the {RUNS} of a race")
+        runs = joined(runs, _read_csv(file))
+    return runs
+
+
+def joined(runs: Iterable[RaceRun], earlier: Iterable[RaceRun]) -> list[RaceRun]:
+    """Runs of several races as one: of the same column, contender and seed the first that is decided, or the first."""
+    kept: dict[tuple[Any, ...], RaceRun] = {}
+    for run in (*runs, *earlier):
+        key = (run.column, run.contender, run.settings.seed)
+        if key not in kept or (run.decided and not kept[key].decided):
+            kept[key] = run
+    named: dict[str, RaceRun] = {}  # the name leads from a run's row to its curve
+    for run in kept.values():
+        while run.name in named:
+            run = replace(run, name=f"{run.name}-earlier")
+        named[run.name] = run
+    return list(named.values())
 
 
 def is_race(path: Path) -> bool:

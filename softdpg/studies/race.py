@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
@@ -17,6 +17,9 @@ from softdpg.runs.config import RunConfig
 from softdpg.runs.display import format_seconds
 from softdpg.runs.environments import make_env
 from softdpg.studies.reproduce import check_engine, execute, make_engine, what_is_left
+
+if TYPE_CHECKING:
+    from softdpg.results.race import RaceRun
 
 PROTOCOL: dict[str, Any] = {"evaluate_every": 2_000, "evaluation_episodes": 10, "checkpoint_every": 10_000}
 
@@ -34,12 +37,14 @@ def race(
     engine: Literal["local", "ray"] = "local",
     address: str | None = None,
     workers: int | None = None,
+    earlier: Sequence[Path] = (),
 ) -> int:
     """Do all runs of a race that are not finished yet, and write what came out. Returns the exit code of the command.
 
     :param envs: columns of the paper's tables (names for :func:`paper.expand_env`), all 22 if empty; with ``goal`` any
         environments
     :param hold: steps that a run goes on after it has crossed the line
+    :param earlier: ``race.csv`` files; a run that is decided there, with the same settings, is not made again
     """
     out = out.expanduser().absolute()
     check_engine(engine, address, workers)
@@ -52,8 +57,11 @@ def race(
     # Seed by seed, and the contenders of a column one after the other: what else the machine does meets all alike.
     chosen = product(range(first_seed, first_seed + seeds), lines.items(), dict.fromkeys(algos))
     jobs = [_job(env, algo, seed, line, budget, hold, out) for seed, (env, line), algo in chosen]
-    claim(out, jobs)
     console = Console(highlight=False)
+    before = _read_earlier(earlier)
+    done = {_identity(run.settings) for run in before if run.decided}
+    jobs = [job for job in jobs if _identity(job.config) not in done]
+    claim(out, jobs)
     unfinished = what_is_left(jobs, console)
     code = 0
     if unfinished:
@@ -61,7 +69,7 @@ def race(
         longest = format_seconds(estimated_seconds(unfinished, executor.slots))
         console.print(f"{executor.slots} at a time; at most about {longest}, less as runs cross their lines")
         code = execute(executor, jobs, unfinished, console)
-    _show(out, console)
+    _show(out, before, console)
     return code
 
 
@@ -95,12 +103,26 @@ def _job(env: str, algo: str, seed: int, line: float, budget: int, hold: int, ou
     return make_job(config, out)
 
 
-def _show(out: Path, console: Console) -> None:
-    """Print the table and write the files, of all runs in the directory."""
+def _identity(config: RunConfig) -> tuple[Any, ...]:
+    """What makes two runs of a race the same; steps after the crossing do not count."""
+    return config.env, config.algo, config.seed, config.goal, config.steps, config.n_envs, config.hyperparameters
+
+
+def _read_earlier(files: Sequence[Path]) -> "list[RaceRun]":
+    if not files:
+        return []  # what reads them takes a while to import
+    from softdpg.results.race_reading import read_earlier
+
+    return read_earlier(files)
+
+
+def _show(out: Path, earlier: "list[RaceRun]", console: Console) -> None:
+    """Print the table and write the files, of all runs in the directory and those of earlier races."""
     from softdpg.report.race_writing import write_race
-    from softdpg.results.race_reading import read_race
+    from softdpg.results.race_reading import joined, read_race
 
     runs, warnings = read_race(out)
+    runs = joined(runs, earlier)
     for warning in warnings:
         console.print(f"warning: {warning}", soft_wrap=True, markup=False)
     if runs:

@@ -9,7 +9,7 @@ from softdpg.errors import UserError
 from softdpg.report.race_tables import contender_table, line_table, ratio_table
 from softdpg.report.race_writing import write_race
 from softdpg.results.race import Column, Race, compared, cost_ratio, fallbacks, profile
-from softdpg.results.race_reading import read_race
+from softdpg.results.race_reading import joined, read_earlier, read_race
 from softdpg.runs.crossing import crossing
 
 
@@ -148,3 +148,22 @@ def test_damaged_files_are_named(tmp_path, name, old, new, message):
     (tmp_path / name).write_text(text.replace(old, new, 1))
     with pytest.raises(UserError, match=message):
         read_race(tmp_path / "race.csv")
+
+
+def test_races_are_joined_by_column_contender_and_seed(tmp_path):
+    """Of the same run the newer counts, unless only the earlier is decided; runs of one name keep their own curves."""
+    newer = [run([1, 10, 10]), run([1], seed=1, state="interrupted"), run([10, 10], column=Column("Hopper-v5", 9.0))]
+    earlier = [run([10, 10]), run([1, 1, 10, 10], seed=1), run([10, 10], algo="sbx-sac")]
+    runs = joined(newer, earlier)
+    assert [(r.contender, r.column.goal, r.settings.seed, r.steps_to_line) for r in runs] == [
+        ("td3", 10.0, 0, 6_000),
+        ("td3", 10.0, 1, 8_000),
+        ("td3", 9.0, 0, 4_000),
+        ("sbx-sac", 10.0, 0, 4_000),
+    ]
+    assert len({r.name for r in runs}) == 4
+    write_race(runs, tmp_path)
+    again = read_earlier([tmp_path / "race.csv", tmp_path / "race.csv"])
+    assert [(r.name, r.means.tolist()) for r in again] == [(r.name, r.means.tolist()) for r in runs]
+    with pytest.raises(UserError, match="not the race"):
+        read_earlier([tmp_path / "race.md"])

@@ -71,6 +71,19 @@ def test_each_contender_is_shown_as_what_it_is(tmp_path, capsys):
     assert (tmp_path / "race_profile.png").stat().st_size > 0
 
 
+def test_what_an_earlier_race_decided_is_not_run_again(tmp_path, capsys):
+    arguments = {"algos": ["tiny-td3"], "seeds": 1, "budget": 200, "goal": AT_ONCE}
+    assert race([ENV], tmp_path / "there", **arguments) == 0
+    earlier = [tmp_path / "there" / "race.csv"]
+    assert race([ENV], tmp_path / "here", first_seed=0, **{**arguments, "seeds": 2}, earlier=earlier) == 0
+    assert "1 runs: 0 finished, 0 to resume, 1 new" in capsys.readouterr().out
+    assert [run.settings.seed for run in read_race(tmp_path / "here")[0]] == [1]
+    assert [run.settings.seed for run in read_race(tmp_path / "here" / "race.csv")[0]] == [1, 0]
+    # With other settings it is another run.
+    assert race([ENV], tmp_path / "other", **{**arguments, "budget": 300}, earlier=earlier) == 0
+    assert len(read_race(tmp_path / "other")[0]) == 1
+
+
 def start(out):
     code = (
         "import sys; from pathlib import Path; from softdpg.studies import race\n"
