@@ -22,6 +22,7 @@ ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "without-second-critic": ("one critic", {"n_critics": 1}),
     "without-layer-norm": ("no layer norm", {"layer_norm": False, "actor_layer_norm": False}),
     "without-standardization": ("observations as they are", {"standardize": False}),
+    "without-embedding": ("no embedding", {"embedding": False}),
     "without-three-steps": ("one-step returns", {"n_steps": 1}),
     "without-low-b1": ("Adam's b1 0.9", {"adam_b1": 0.9}),
     "without-delay": ("no delay of the actor", {"policy_delay": 1}),

@@ -339,18 +339,17 @@ class DPGAlgorithm(LoggedAlgorithm):
         if isinstance(self.replay_buffer, HerReplayBuffer):
             # It puts transitions with their own goals first; each batch is to have its share of them.
             by_turns = np.arange(n_batches * batch_size).reshape(batch_size, n_batches).T.ravel()
-            batch = Batch(*(array[by_turns] for array in batch))
-        return Batch(*(array.reshape(n_batches, batch_size, *array.shape[1:]) for array in batch))
+            batch = jax.tree.map(lambda array: array[by_turns], batch)
+        return jax.tree.map(lambda array: array.reshape(n_batches, batch_size, *array.shape[1:]), batch)
 
     def _sample_batch(self, batch_size: int) -> Batch:
         assert self.replay_buffer is not None
         if isinstance(self.replay_buffer, RecordReplayBuffer):
             batch = Batch(*self.replay_buffer.sample_arrays(batch_size, env=self._vec_normalize_env))
             if self.policy.images[0] and is_image_space(self.observation_space):  # the records hold pixels
-                return batch._replace(
-                    observations=batch.observations / np.float32(255),
-                    next_observations=batch.next_observations / np.float32(255),
-                )
+                pixels = ("observations", "next_observations", "successors")
+                seen = {name: getattr(batch, name) for name in pixels if getattr(batch, name) is not None}
+                return batch._replace(**{name: array / np.float32(255) for name, array in seen.items()})
             return batch
         samples = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
         return flat_batch(samples, self.observation_space, self.gamma, *self.policy.images)

@@ -70,7 +70,7 @@ class RecordReplayBuffer(NStepReplayBuffer):
         """The sample that :meth:`sample` gives, without the way through torch.
 
         :return: observations ``(batch, d)``, actions ``(batch, m)``, next observations ``(batch, d)``; dones, rewards
-            and discounts ``(batch,)``
+            and discounts ``(batch,)``; with ``n_steps`` above 1 also the observations after one step ``(batch, d)``
         """
         return self._gather(np.random.randint(0, self.size(), size=batch_size), env)  # noqa: NPY002
 
@@ -80,7 +80,7 @@ class RecordReplayBuffer(NStepReplayBuffer):
 
     def _as_samples(self, arrays: tuple[np.ndarray, ...]) -> ReplayBufferSamples:
         """What :meth:`sample_arrays` gives as SB3 has it."""
-        obs, actions, next_obs, *rest = arrays
+        obs, actions, next_obs, *rest = arrays[:6]
         shape = (len(obs), *self.obs_shape)
         arrays = (obs.reshape(shape), actions, next_obs.reshape(shape), *(array[:, None] for array in rest))
         samples = ReplayBufferSamples(*(self.to_torch(array, copy=False) for array in arrays))
@@ -97,12 +97,14 @@ class RecordReplayBuffer(NStepReplayBuffer):
         discounts = np.full(len(rows), self.gamma, np.float32)
         if env is not None:
             rewards = self._normalize_reward(rewards, env)
+        successors = []
         if self.n_steps > 1:
             rewards, discounts, last = self._returns(batch_inds, envs, env)
             ends = self._records.take(last, axis=0)
+            successors = [next_obs]
             next_obs, dones, timeouts = (ends[:, self._columns[i]] for i in (1, 4, 5))
         if env is not None:
-            obs, next_obs = (self._normalized(x, env) for x in (obs, next_obs))
+            obs, next_obs, *successors = (self._normalized(x, env) for x in (obs, next_obs, *successors))
         return (
             np.ascontiguousarray(obs),
             np.ascontiguousarray(actions),
@@ -110,6 +112,7 @@ class RecordReplayBuffer(NStepReplayBuffer):
             (dones * (1 - timeouts))[:, 0],
             rewards[:, 0],
             discounts,
+            *map(np.ascontiguousarray, successors),
         )
 
     def _returns(

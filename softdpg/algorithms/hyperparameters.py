@@ -228,6 +228,12 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             "The networks see observations less their mean and over their standard deviation.",
             argument="policy_kwargs.standardize",
         ),
+        Hyperparameter(
+            "embedding",
+            bool,
+            "The critics also see an embedding of state and action that foretells the next state.",
+            argument="policy_kwargs.embedding",
+        ),
         Hyperparameter("action_layer", Literal["input", "second"], "Where the action enters the critic."),
         Hyperparameter(
             "noise_color", float, "Color of the exploration noise: 0 white, 1 pink.", not_negative, search=(0.0, 1.0)

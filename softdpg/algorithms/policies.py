@@ -25,7 +25,9 @@ from softdpg.algorithms.arguments import (
     check_whole,
 )
 from softdpg.algorithms.cnn import make_nature_cnn
-from softdpg.algorithms.networks import ActionLayer, Activation, Actor, Critic, Critics, make_actor, make_critics, relu
+from softdpg.algorithms.embedding import Embedding
+from softdpg.algorithms.layers import Activation
+from softdpg.algorithms.networks import ActionLayer, Actor, Critic, Critics, make_actor, make_critics, relu
 from softdpg.algorithms.optimizers import Optimizer, check_optimizer, find_optimizer
 from softdpg.algorithms.parameters import Parameters, from_flat, to_flat
 from softdpg.algorithms.sigma import make_sigma_state
@@ -46,12 +48,14 @@ class DDPGPolicy(BasePolicy):
     :param net_arch: units of each hidden layer, or ``{"pi": [...], "qf": [...]}``; no hidden layer at all is an
         empty list
     :param action_layer: hidden layer of the critics where the action enters, ``"second"`` or ``"input"``; None for
-        the second where there is one
+        the second where there is one, and for the first with an ``embedding``
     :param activation_fn: activation of the hidden layers, a function of a JAX array
     :param layer_norm: normalise each hidden layer of actor and critics before its activation
     :param actor_layer_norm: whether the actor's, if it differs from ``layer_norm``
     :param standardize: actor and critics see each component of an observation less its mean and over its standard
         deviation, both from what has been replayed so far; of no effect with a ``NatureCNN``
+    :param embedding: the critics also see an embedding of state and action that foretells the next state, see
+        :mod:`softdpg.algorithms.embedding`; of no effect with a ``NatureCNN``
     :param n_critics: critics in the ensemble; of their values the least counts
     :param optimizer_class: an optax optimiser that takes ``learning_rate``; or Adam, AdamW, SGD or RMSprop of
         ``torch.optim``, for the optimiser of that name with PyTorch's defaults
@@ -81,6 +85,7 @@ class DDPGPolicy(BasePolicy):
         layer_norm: bool = False,
         actor_layer_norm: bool | None = None,
         standardize: bool = False,
+        embedding: bool = False,
         n_critics: int = 1,
         optimizer_class: Optimizer | type[th.optim.Optimizer] = optax.adam,
         optimizer_kwargs: dict[str, Any] | None = None,
@@ -101,6 +106,9 @@ class DDPGPolicy(BasePolicy):
         if actor_layer_norm is not None:
             check_flag("actor_layer_norm", actor_layer_norm)
         check_flag("standardize", standardize)
+        check_flag("embedding", embedding)
+        if embedding and not qf:
+            raise ValueError("embedding=True needs a hidden layer in net_arch of the critic")
         check_whole("n_critics", n_critics, 1)
         check_optimizer(optimizer_class, optimizer_kwargs)
         check_flag("normalize_images", normalize_images)
@@ -124,6 +132,7 @@ class DDPGPolicy(BasePolicy):
             layer_norm=layer_norm,
             actor_layer_norm=actor_layer_norm,
             standardize=standardize,
+            embedding=embedding,
             n_critics=n_critics,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
@@ -137,13 +146,17 @@ class DDPGPolicy(BasePolicy):
         ]
         self.images = (normalize_images and not cnn, cnn)  # divide them by 255, leave them as pixels
         action_dim = int(np.prod(action_space.shape))
-        standardize = bool(standardize) and not cnn
+        standardize, embedding = bool(standardize) and not cnn, bool(embedding) and not cnn
         actor_layer_norm = layer_norm if actor_layer_norm is None else actor_layer_norm
         self._actor = make_actor(action_dim, pi, activation_fn, actor_layer_norm, extractors[0], standardize)
-        entry: ActionLayer = action_layer or ("second" if len(qf) > 1 else "input")
+        # With the embedding the critic's part that depends on the action is deep anyway.
+        entry: ActionLayer = action_layer or ("second" if len(qf) > 1 and not embedding else "input")
         features_dim = spaces.flatdim(observation_space) if extractors[1] is None else extractors[1].features_dim
-        critic = Critic(features_dim, action_dim, qf, entry, activation_fn, layer_norm, extractors[1], standardize)
-        self.qf = make_critics(critic, n_critics)
+        critic = Critic(
+            features_dim, action_dim, qf, entry, activation_fn, layer_norm, extractors[1], standardize, embedding
+        )
+        embeds = Embedding(features_dim, qf[0], activation_fn, standardize) if embedding else None
+        self.qf = make_critics(critic, n_critics, embeds)
         self.sigma_state = None
 
     def build(self, key: jax.Array) -> jax.Array:

@@ -122,7 +122,7 @@ class SoftTD3(DPGAlgorithm):
         _init_setup_model: bool = True,
         *,
         sigma: Sigma = 0.2,
-        n_samples: int = 4,
+        n_samples: int = 2,
         smooth_target: bool = True,
         actor_gradient: ActorGradient = "exact",
         minimum: Minimum = "none",
@@ -180,6 +180,7 @@ class SoftTD3(DPGAlgorithm):
                 "n_critics": 2,
                 "layer_norm": True,
                 "standardize": True,
+                "embedding": True,
                 **({} if "optimizer_class" in (policy_kwargs or {}) else {"optimizer_kwargs": {"b1": 0.5}}),
             },
         )

@@ -58,9 +58,11 @@ def with_statistics(state: TargetedState, statistics: dict[str, jax.Array] | Non
     if statistics is None:
         return state
 
-    def put(params: Any) -> Any:
-        old = params["params"]["observations"]  # (d,), or (n, d) of n critics
+    def put(tree: Any) -> Any:
+        old = tree["observations"]  # (d,), or (n, d) of n critics
         new = {name: jnp.broadcast_to(statistics[name], array.shape) for name, array in old.items()}
-        return params | {"params": params["params"] | {"observations": new}}
+        embedding = {"embedding": put(tree["embedding"])} if "observations" in tree.get("embedding", ()) else {}
+        return tree | {"observations": new} | embedding
 
-    return state.replace(params=put(state.params), target_params=put(state.target_params))
+    params, target_params = ({"params": put(params["params"])} for params in (state.params, state.target_params))
+    return state.replace(params=params, target_params=target_params)

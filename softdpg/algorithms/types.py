@@ -18,7 +18,8 @@ class TargetedState(TrainState):
 class Batch(NamedTuple):
     """Transitions: ``(batch, d)``, ``(batch, m)``, ``(batch, d)`` and three times ``(batch,)``.
 
-    ``discounts`` is gamma, or its power for returns of several steps.
+    ``discounts`` is gamma, or its power for returns of several steps. Then ``next_observations`` are those after these
+    steps, and ``successors`` those after the first, ``(batch, d)``, if the buffer knows them.
     """
 
     observations: Array
@@ -27,3 +28,4 @@ class Batch(NamedTuple):
     dones: Array
     rewards: Array
     discounts: Array
+    successors: Array | None = None

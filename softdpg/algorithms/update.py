@@ -119,11 +119,19 @@ def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Ra
     next_values = dpg.next_value(critics.target_params, batch.next_observations, next_actions, target_key, sigma)
     targets = batch.rewards + (1 - batch.dones) * batch.discounts * next_values
 
-    def critic_loss(params: Any) -> tuple[jax.Array, jax.Array]:
-        values = critics.apply_fn(params, batch.observations, batch.actions)
-        return 0.5 * jnp.mean((targets - values) ** 2, axis=-1).sum(), values
+    # All of them see the embedding of the targets, if there is one, which its own loss teaches to look ahead.
+    successors = batch.next_observations if batch.successors is None else batch.successors
 
-    (loss, values), gradient = jax.value_and_grad(critic_loss, has_aux=True)(critics.params)
+    def seeing(params: Any) -> Any:
+        return dpg.critics.with_embedding_of(params, critics.target_params)
+
+    def critic_loss(params: Any) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        values = critics.apply_fn(seeing(params), batch.observations, batch.actions)
+        loss = 0.5 * jnp.mean((targets - values) ** 2, axis=-1).sum()
+        foresight = dpg.critics.prediction_loss(params, batch.observations, batch.actions, successors)
+        return loss + foresight, (loss, values)
+
+    (_, (loss, values)), gradient = jax.value_and_grad(critic_loss, has_aux=True)(critics.params)
     critics = _descend(critics, gradient, rates.qf_learning_rate)
     metrics = metrics | {"critic_loss": loss, "q_mean": values.mean()}
 
@@ -133,7 +141,7 @@ def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Ra
         unsquashed = partial(actor.apply_fn, method="unsquashed")
         u, pullback = jax.vjp(lambda params: unsquashed(params, batch.observations), actor.params)
         actions = jnp.tanh(u)
-        ascent = dpg.action_gradient(critics.params, batch.observations, actions, actor_key, sigma)
+        ascent = dpg.action_gradient(seeing(critics.params), batch.observations, actions, actor_key, sigma)
         uphill = ascent.gradient * (1 - actions**2) - 2 * rates.saturation_penalty * u
         (gradient,) = pullback(-uphill / len(actions))
         actor = _descend(actor, gradient, rates.learning_rate)
