@@ -55,7 +55,7 @@ class DDPGPolicy(BasePolicy):
     :param standardize: actor and critics see each component of an observation less its mean and over its standard
         deviation, both from what has been replayed so far; of no effect with a ``NatureCNN``
     :param embedding: the critics also see an embedding of state and action that foretells the next state, see
-        :mod:`softdpg.algorithms.embedding`; of no effect with a ``NatureCNN``
+        :mod:`softdpg.algorithms.embedding`; of no effect with a ``NatureCNN`` or without hidden layers
     :param n_critics: critics in the ensemble; of their values the least counts
     :param optimizer_class: an optax optimiser that takes ``learning_rate``; or Adam, AdamW, SGD or RMSprop of
         ``torch.optim``, for the optimiser of that name with PyTorch's defaults
@@ -107,8 +107,6 @@ class DDPGPolicy(BasePolicy):
             check_flag("actor_layer_norm", actor_layer_norm)
         check_flag("standardize", standardize)
         check_flag("embedding", embedding)
-        if embedding and not qf:
-            raise ValueError("embedding=True needs a hidden layer in net_arch of the critic")
         check_whole("n_critics", n_critics, 1)
         check_optimizer(optimizer_class, optimizer_kwargs)
         check_flag("normalize_images", normalize_images)
@@ -146,7 +144,7 @@ class DDPGPolicy(BasePolicy):
         ]
         self.images = (normalize_images and not cnn, cnn)  # divide them by 255, leave them as pixels
         action_dim = int(np.prod(action_space.shape))
-        standardize, embedding = bool(standardize) and not cnn, bool(embedding) and not cnn
+        standardize, embedding = bool(standardize) and not cnn, bool(embedding and qf) and not cnn
         actor_layer_norm = layer_norm if actor_layer_norm is None else actor_layer_norm
         self._actor = make_actor(action_dim, pi, activation_fn, actor_layer_norm, extractors[0], standardize)
         # With the embedding the critic's part that depends on the action is deep anyway.

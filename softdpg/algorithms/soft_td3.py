@@ -76,9 +76,10 @@ class SoftTD3(DPGAlgorithm):
     :param policy_delay: the actor is updated with every ``policy_delay``-th update of the critics
     :param target_policy_noise: only with ``smooth_target=False``: scale of TD3's noise on the target's action
     :param target_noise_clip: only with ``smooth_target=False``: bound of that noise
-    :param policy_kwargs: of :class:`~softdpg.algorithms.policies.DDPGPolicy`: ``net_arch``, ``n_critics``, ...
+    :param policy_kwargs: of :class:`~softdpg.algorithms.policies.DDPGPolicy`: ``net_arch``, ``n_critics``,
+        ``embedding``, ...
     :param sigma: scale of the smoothing noise, see :class:`~softdpg.SoftDDPG`
-    :param n_samples: N, smoothing samples for each state of the batch
+    :param n_samples: N, smoothing samples for each state of the batch; None for 2, and for 4 with a learned sigma
     :param smooth_target: the Bellman target is the mean over N draws of the noise; False for the target of TD3
     :param actor_gradient: ``"smoothed"``, from values of the critics at the N draws, or ``"exact"``, their derivative
     :param minimum: the least of the critics sample by sample (``"samples"``), or of their means over the samples
@@ -122,7 +123,7 @@ class SoftTD3(DPGAlgorithm):
         _init_setup_model: bool = True,
         *,
         sigma: Sigma = 0.2,
-        n_samples: int = 2,
+        n_samples: int | None = None,
         smooth_target: bool = True,
         actor_gradient: ActorGradient = "exact",
         minimum: Minimum = "none",
@@ -141,6 +142,8 @@ class SoftTD3(DPGAlgorithm):
         self.target_policy_noise = target_policy_noise
         self.target_noise_clip = target_noise_clip
         self.sigma = sigma
+        if n_samples is None:
+            n_samples = 4 if isinstance(sigma, str) else 2
         self.n_samples = n_samples
         self.smooth_target = smooth_target
         self.actor_gradient = actor_gradient
