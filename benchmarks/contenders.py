@@ -7,7 +7,7 @@ import gymnasium as gym
 import jax
 import numpy as np
 
-from benchmarks.throughput import NO_EMBEDDING, RECIPE, SAMPLES, SOFT_TD3, TD3_256
+from benchmarks.throughput import RECIPE, SAMPLES, SOFT_TD3, TD3_256
 from examples import soft_ddpg_plain as plain
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 from softdpg.algorithms.compilation import compiler_options
@@ -107,9 +107,8 @@ def family() -> dict[str, Callable[[str], Any]]:
 
     return {
         TD3_256: lambda env: TD3("MlpPolicy", env, policy_kwargs={"net_arch": [256, 256]}, **common),
-        SOFT_TD3: soft(costliest, embedding=False),
-        f"{SOFT_TD3} no layer norm": soft(costliest, embedding=False, layer_norm=False),
-        NO_EMBEDDING: soft({}, embedding=False),
+        SOFT_TD3: soft(costliest),
+        f"{SOFT_TD3} no layer norm": soft(costliest, layer_norm=False),
         RECIPE: soft({}),
         "SBX SAC": sbx("SAC"),
         "SBX TD3": sbx("TD3"),

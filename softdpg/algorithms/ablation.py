@@ -5,8 +5,8 @@ A plugin of the registry::
     SOFTDPG_PLUGINS=softdpg.algorithms.ablation softdpg race MountainCarDiscrete --algos soft-td3 without-mean ...
 
 The recipe follows the critic's own derivative, so that the smoothed policy gradient is put in rather than taken out:
-``with-smoothed-gradient``. What coloured noise does besides (random episodes) goes with
-``without-coloured-noise``, since white noise does none of it.
+``with-smoothed-gradient``. So is the embedding, as the search has it: ``with-embedding``. What coloured noise does
+besides (random episodes) goes with ``without-coloured-noise``, since white noise does none of it.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "without-second-critic": ("one critic", {"n_critics": 1}),
     "without-layer-norm": ("no layer norm", {"layer_norm": False, "actor_layer_norm": False}),
     "without-standardization": ("observations as they are", {"standardize": False}),
-    "without-embedding": ("no embedding", {"embedding": False}),
+    "with-embedding": ("embedding", {"embedding": True, "action_layer": "input", "n_samples": 2}),
     "without-three-steps": ("one-step returns", {"n_steps": 1}),
     "without-low-b1": ("Adam's b1 0.9", {"adam_b1": 0.9}),
     "without-delay": ("no delay of the actor", {"policy_delay": 1}),

@@ -251,10 +251,10 @@ for _entry in (
         "softdpg.algorithms.soft_td3:SoftTD3",
         "ours",
         "smoothed target on two normalised critics: the one to use",
-        {"estimator": "centered", "sigma": 0.2, "n_samples": 2, "antithetic": True}
+        {"estimator": "centered", "sigma": 0.2, "n_samples": 4, "antithetic": True}
         | _TD3
-        | {"net_arch": (128, 128), "action_layer": "input", "layer_norm": True, "actor_layer_norm": True}
-        | {"standardize": True, "embedding": True}
+        | {"net_arch": (128, 128), "action_layer": "second", "layer_norm": True, "actor_layer_norm": True}
+        | {"standardize": True, "embedding": False}
         | {"smooth_target": True, "actor_gradient": "exact", "minimum": "none"}
         | {"exploration_noise": 0.2, "noise_color": 1.0, "random_episodes": 0.05}
         | {"n_steps": 3, "batch_size": 128, "train_freq": 8, "gradient_steps": 8, "adam_b1": 0.5}
@@ -265,14 +265,8 @@ for _entry in (
         "ocpg",
         "oCPG",
         summary="Saglam and Kalogerias (2024): TD3 with a two-point action gradient and an unsmoothed target",
-        hyperparameters={
-            **_TD3,
-            "noise_color": 0.0,
-            "actor_layer_norm": False,
-            "standardize": False,
-            "embedding": False,
-        }
-        | {"adam_b1": 0.9, "saturation_penalty": 0.0, "minimum": "samples"},
+        hyperparameters={**_TD3, "noise_color": 0.0, "actor_layer_norm": False, "standardize": False, "adam_b1": 0.9}
+        | {"saturation_penalty": 0.0, "minimum": "samples"},
         variant_of="soft-td3",
         preset={"smooth_target": False, "target_policy_noise": 0.0, "actor_gradient": "smoothed", "n_samples": 2},
         style=Style("#661100", "#C98A7A", (2, 1, 1, 1), "4px,2px,2px,2px", "h", "hexagon"),

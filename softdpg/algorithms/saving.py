@@ -19,10 +19,7 @@ from softdpg.algorithms.parameters import Parameters, from_flat, to_flat
 from softdpg.algorithms.policies import DDPGPolicy
 
 # Arguments of which None stands for something that the saved model knows better.
-_AS_SAVED = (
-    *("policy_kwargs", "replay_buffer_class", "replay_buffer_kwargs", "antithetic", "action_layer", "n_steps"),
-    "n_samples",
-)
+_AS_SAVED = ("policy_kwargs", "replay_buffer_class", "replay_buffer_kwargs", "antithetic", "action_layer", "n_steps")
 _OPTIMIZERS = {"actor.optimizer": "actor_state", "critic.optimizer": "qf_state", "sigma.optimizer": "sigma_state"}
 SelfAlgorithm = TypeVar("SelfAlgorithm", bound="SavedAlgorithm")
 

@@ -79,7 +79,7 @@ class SoftTD3(DPGAlgorithm):
     :param policy_kwargs: of :class:`~softdpg.algorithms.policies.DDPGPolicy`: ``net_arch``, ``n_critics``,
         ``embedding``, ...
     :param sigma: scale of the smoothing noise, see :class:`~softdpg.SoftDDPG`
-    :param n_samples: N, smoothing samples for each state of the batch; None for 2, and for 4 with a learned sigma
+    :param n_samples: N, smoothing samples for each state of the batch
     :param smooth_target: the Bellman target is the mean over N draws of the noise; False for the target of TD3
     :param actor_gradient: ``"smoothed"``, from values of the critics at the N draws, or ``"exact"``, their derivative
     :param minimum: the least of the critics sample by sample (``"samples"``), or of their means over the samples
@@ -123,7 +123,7 @@ class SoftTD3(DPGAlgorithm):
         _init_setup_model: bool = True,
         *,
         sigma: Sigma = 0.2,
-        n_samples: int | None = None,
+        n_samples: int = 4,
         smooth_target: bool = True,
         actor_gradient: ActorGradient = "exact",
         minimum: Minimum = "none",
@@ -142,8 +142,6 @@ class SoftTD3(DPGAlgorithm):
         self.target_policy_noise = target_policy_noise
         self.target_noise_clip = target_noise_clip
         self.sigma = sigma
-        if n_samples is None:
-            n_samples = 4 if isinstance(sigma, str) else 2
         self.n_samples = n_samples
         self.smooth_target = smooth_target
         self.actor_gradient = actor_gradient
@@ -183,7 +181,6 @@ class SoftTD3(DPGAlgorithm):
                 "n_critics": 2,
                 "layer_norm": True,
                 "standardize": True,
-                "embedding": True,
                 **({} if "optimizer_class" in (policy_kwargs or {}) else {"optimizer_kwargs": {"b1": 0.5}}),
             },
         )

@@ -59,7 +59,7 @@ def race(
     jobs = [_job(env, algo, seed, line, budget, hold, out) for seed, (env, line), algo in chosen]
     console = Console(highlight=False)
     before = _read_earlier(earlier)
-    done = {_identity(run.settings) for run in before if run.decided}
+    done = {_identity(run.settings.resolved()) for run in before if run.decided}
     jobs = [job for job in jobs if _identity(job.config) not in done]
     claim(out, jobs)
     unfinished = what_is_left(jobs, console)

@@ -15,7 +15,7 @@ CHANGED = {
     "without-second-critic": {"n_critics": 1},
     "without-layer-norm": {"layer_norm": False, "actor_layer_norm": False},
     "without-standardization": {"standardize": False},
-    "without-embedding": {"embedding": False},
+    "with-embedding": {"embedding": True, "action_layer": "input", "n_samples": 2},
     "without-three-steps": {"n_steps": 1},
     "without-low-b1": {"b1": 0.9},
     "without-delay": {"policy_delay": 1},

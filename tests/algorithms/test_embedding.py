@@ -13,7 +13,12 @@ from softdpg.algorithms.buffers import RecordReplayBuffer
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.update import DPG, Learned, Rates, no_metrics, update
 
-TINY = {"learning_starts": 20, "batch_size": 16, "buffer_size": 500, "policy_kwargs": {"net_arch": [16, 16]}}
+TINY = {
+    "learning_starts": 20,
+    "batch_size": 16,
+    "buffer_size": 500,
+    "policy_kwargs": {"net_arch": [16, 16], "embedding": True},
+}
 
 
 def make_policy(**kwargs):
@@ -173,7 +178,7 @@ def test_a_model_has_it_saves_it_and_does_without_it(tmp_path):
     assert any(name.startswith("critic_target.embedding.") for name in names)
     for name in names:
         np.testing.assert_array_equal(again.policy.state_dict()[name], model.policy.state_dict()[name])
-    kwargs = TINY["policy_kwargs"] | {"embedding": False}
+    kwargs = {"net_arch": [16, 16]}
     without = SoftTD3("MlpPolicy", "Pendulum-v1", seed=0, **TINY | {"policy_kwargs": kwargs}).learn(60)
     assert without.policy.qf.critic.action_layer == "second"
     assert not [name for name in without.policy.state_dict() if "embedding" in name]

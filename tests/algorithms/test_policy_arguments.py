@@ -37,7 +37,7 @@ def test_net_arch_and_where_the_action_enters(net_arch, pi, qf, entry):
     for algorithm in (DDPG, SoftDDPG, TD3, SoftTD3):
         policy = make(algorithm, net_arch=net_arch).policy
         assert (policy.actor.net_arch, policy.qf.critic.net_arch) == (pi, qf)
-        assert policy.qf.critic.action_layer == ("input" if algorithm in (TD3, SoftTD3) else entry)
+        assert policy.qf.critic.action_layer == ("input" if algorithm is TD3 else entry)
 
 
 @FAMILY

@@ -109,7 +109,7 @@ def test_sweeps_share_the_run_that_is_in_both(tmp_path):
 
 def test_a_row_is_one_protocol_whatever_the_hyperparameters(tmp_path):
     write_runs(tmp_path, "Ant-v5", "ddpg", [[1.0], [2.0]])
-    write_runs(tmp_path, "Ant-v5", "soft-td3", [[3.0], [4.0]], learning_rate=0.001, n_samples=2, net_arch=[256, 256])
+    write_runs(tmp_path, "Ant-v5", "soft-td3", [[3.0], [4.0]], learning_rate=0.001, n_samples=4, net_arch=[256, 256])
     write_runs(tmp_path, "Ant-v5", "sbx-sac", [[5.0], [6.0]], every=2_500, steps=5_000)  # another protocol
     found = arranged(tmp_path)
     row = found.rows["Ant-v5"]

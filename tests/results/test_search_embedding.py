@@ -47,7 +47,7 @@ def test_the_table_states_how_the_runs_ended():
             env, label = re.match(r"(\S+), line [\d,]+: (.*)", label).groups()
             env = IDS.get(env, env)
         code = "package" if label.startswith("the package") else "script"
-        setting = {"before": "the default", "the package with it, the default now": "the default now"}.get(label, label)
+        setting = {"before": "the default", "the package with it": "embedding"}.get(label, label)
         step, seconds, value = curve(env, setting, int(seed), code)[-1]
         assert numbers == [f"{step:,.0f}", f"{seconds:.0f}", f"{value:,.0f}"], (env, label)
         seen += 1
@@ -105,3 +105,20 @@ def test_the_double_pendulum():
         assert [curve(env, setting, seed, "package")[-1][0] for seed in (700, 701)] == steps
     assert "after 22,000 and 26,000 steps" in WORDS
     assert "one-step returns took 16,000 each" in WORDS
+
+
+def test_the_embedding_in_the_race():
+    ends = {
+        env: curve(f"softdpg/{env}Discrete-v0", "embedding", 0, "package")
+        for env in ("HalfCheetah", "InvertedPendulum")
+    }
+    assert [f"{run[-1][2]:,.0f}" for run in ends.values()] == ["997", "10,343"]
+    assert [run[-1][0] for run in ends.values()] == [294_000, 300_000]
+    assert "stayed at 997" in WORDS
+    assert "had 10,343 of 10,383 after 300,000" in WORDS
+    for env, line, stated in (("MountainCar", 100, "8,000 steps and 11"), ("Pendulum", 2182.19, "14,000 and 31")):
+        run = curve(f"softdpg/{env}Discrete-v0", "embedding", 0, "package")
+        above = run[:, 2] >= line
+        step, seconds, _ = run[1:][above[1:] & above[:-1]][0]
+        assert re.findall(r"[\d,]+", stated) == [f"{step:,.0f}", f"{seconds:.0f}"]
+        assert stated in WORDS
