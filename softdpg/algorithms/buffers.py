@@ -112,7 +112,7 @@ class RecordReplayBuffer(NStepReplayBuffer):
             (dones * (1 - timeouts))[:, 0],
             rewards[:, 0],
             discounts,
-            *map(np.ascontiguousarray, successors),
+            *successors,  # not copied: only an embedding reads them
         )
 
     def _returns(

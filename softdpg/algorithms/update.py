@@ -119,9 +119,9 @@ def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Ra
     next_values = dpg.next_value(critics.target_params, batch.next_observations, next_actions, target_key, sigma)
     targets = batch.rewards + (1 - batch.dones) * batch.discounts * next_values
 
-    # All of them see the embedding of the targets, if there is one, which its own loss teaches to look ahead.
     successors = batch.next_observations if batch.successors is None else batch.successors
 
+    # All of them see the embedding of the targets, if there is one, which its own loss teaches to look ahead.
     def seeing(params: Any) -> Any:
         return dpg.critics.with_embedding_of(params, critics.target_params)
 

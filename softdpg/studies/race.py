@@ -122,7 +122,7 @@ def _show(out: Path, earlier: "list[RaceRun]", console: Console) -> None:
     from softdpg.results.race_reading import joined, read_race
 
     runs, warnings = read_race(out)
-    runs = joined(runs, earlier)
+    runs = joined(runs, earlier) if earlier else runs
     for warning in warnings:
         console.print(f"warning: {warning}", soft_wrap=True, markup=False)
     if runs:
