@@ -62,7 +62,8 @@ def profile_figure(race: Race) -> Figure | None:
     figure.axes[0].yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.0%}"))
     left = [ALGORITHMS[name].label for name in race.contenders if name not in names]
     others = f"; on too few of them: {', '.join(left)}" if left else ""
-    _footer(figure, names, f"{len(columns)} columns that all of them raced on, median over seeds{others}")
+    which = env_title(columns[0].env) if len(columns) == 1 else f"{len(columns)} columns that all of them raced on"
+    _footer(figure, names, f"{which}, median over seeds{others}")
     return figure
 
 

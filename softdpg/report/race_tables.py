@@ -116,7 +116,8 @@ def contender_table(race: Race) -> Table:
         runs = [run for run in race.runs if run.contender == name]
         after = fallbacks(race, name)
         part = f"{after.fell_back} of {after.followed}" if after.followed else MISSING
-        detail = f"runs, below {FALLBACK:.0%} of the line; {after.columns} columns" if after.followed else ""
+        columns = f"{after.columns} column{'s' * (after.columns != 1)}"
+        detail = f"runs, below {FALLBACK:.0%} of the line; {columns}" if after.followed else ""
         hours = [sum(float(getattr(run, kind)[-1]) for run in runs if len(run.means)) / 3600 for kind in _KINDS]
         hours.append(sum(run.seconds for run in runs) / 3600)
         cells = [Text(f"{crossed} of {len(raced)}", f"{len(runs)} runs"), Text(part, detail)]
