@@ -1,9 +1,12 @@
 """Settings that all tests share, made before JAX or torch is imported."""
 
 import os
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 # Test processes run side by side: one thread each.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
@@ -17,3 +20,16 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("softdpg", deadline=None)
 hypothesis.settings.load_profile("softdpg")
+
+
+@pytest.fixture(scope="module")
+def ablations():
+    """The contenders of the ablation, registered for the tests of one file: their names."""
+    from softdpg.algorithms import registry
+
+    module = "softdpg.algorithms.ablation"
+    sys.modules.pop(module, None)  # its import is what registers them
+    names = list(import_module(module).ABLATIONS)
+    yield names
+    for name in names:
+        registry.unregister(name)

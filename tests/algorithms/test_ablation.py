@@ -1,9 +1,7 @@
 """The contenders of the ablation: each is Soft TD3's recipe but for the settings that its name says."""
 
 import gymnasium as gym
-import pytest
 
-from softdpg.algorithms import registry
 from softdpg.runs.config import RunConfig
 from softdpg.runs.learner import make_learner
 
@@ -26,15 +24,6 @@ CHANGED = {
 }
 
 
-@pytest.fixture(scope="module")
-def names():
-    from softdpg.algorithms import ablation
-
-    yield list(ablation.ABLATIONS)
-    for name in ablation.ABLATIONS:
-        registry.unregister(name)
-
-
 def settings(algo):
     """All that a model of Pendulum was made with, but for objects of its own."""
     env = gym.make("Pendulum-v1")
@@ -45,9 +34,9 @@ def settings(algo):
     return plain
 
 
-def test_every_ingredient_is_changed_alone(names):
+def test_every_ingredient_is_changed_alone(ablations):
     recipe = settings("soft-td3")
-    assert list(CHANGED) == names
+    assert list(CHANGED) == ablations
     for name, changed in CHANGED.items():
         found = settings(name)
         different = {key: found[key] for key in found if found[key] != recipe.get(key)}

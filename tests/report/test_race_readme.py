@@ -31,7 +31,8 @@ def test_the_table_takes_the_place_between_the_markers():
         with_table("# Title\n", two_contenders())
 
 
-@pytest.mark.parametrize("folder", ["race", "before"])
+@pytest.mark.parametrize("folder", ["race", "before", "ablation"])
+@pytest.mark.usefixtures("ablations")
 def test_a_published_race_is_what_its_csv_says(tmp_path, folder):
     published = RESULTS / folder
     runs, warnings = read_race(published / "race.csv")
