@@ -23,7 +23,7 @@ help:  ## Show the targets
 demo: .venv/.runtime  ## Race Soft TD3 against SAC on MountainCar with discrete rewards; a table and pictures in 5 minutes
 	$(BIN)/softdpg demo
 
-test: .venv/.dev  ## Run the test suite (about 10 minutes on two cores the first time, then 6)
+test: .venv/.dev  ## Run the test suite (about 12 minutes on two cores the first time, then 8)
 	$(BIN)/python -m pytest -n 2 -m "not slow" tests
 
 test-slow: .venv/.dev  ## Run the long learning tests
