@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.figures import FOOTER_HEIGHT, PANEL_HEIGHT, PANEL_WIDTH, PANELS_PER_ROW, STYLE
@@ -53,10 +53,7 @@ def profile_figure(race: Race) -> Figure | None:
             if look.dash:
                 lines[0].set_dashes(look.dash)
             axes.plot(reached, shares, look.marker, color=look.color, markersize=3)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_steps(round(x)) if x >= 1 else f"{x:g}"))
+        _log_costs(axes, (1, 2, 5))
         axes.set(xlabel=label, xlim=(low, high), ylim=(-0.02, 1.02))
     figure.axes[0].set_ylabel("share of columns crossed")
     figure.axes[0].yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.0%}"))
@@ -68,7 +65,7 @@ def profile_figure(race: Race) -> Figure | None:
 
 
 def curves_figure(race: Race) -> Figure | None:
-    """Every run's evaluations against CPU seconds of training, up to its end; a dot where it crossed the line."""
+    """Every run's evaluations against CPU seconds of training (log), up to its end; a dot where it crossed the line."""
     panels = [column for column, entries in race.columns.items() if any(_drawn(entry) for entry in entries.values())]
     if not panels:
         return None
@@ -83,8 +80,7 @@ def curves_figure(race: Race) -> Figure | None:
         for name, entry in race.columns[column].items():
             _draw(axes, name, entry)
         axes.set_title(env_title(column.env).replace(" (", "\n("))  # long names are wider than a panel
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-        axes.set_xlim(left=0)
+        _log_costs(axes, (1,))
         axes.set_xlabel("CPU seconds of training" if i >= len(panels) - columns else "")
         axes.set_ylabel("return" if i % columns == 0 else "")
     _footer(figure, race.contenders, "one line a seed; dotted: the finishing line; a dot where it was crossed")
@@ -103,6 +99,17 @@ def _draw(axes: Axes, name: str, entry: Entry) -> None:
             line.set_dashes(look.dash)
         if run.crossing is not None:
             axes.plot(run.train[run.crossing], run.means[run.crossing], "o", color=look.color, markersize=3.5)
+
+
+def _log_costs(axes: Axes, ticks: tuple[int, ...]) -> None:
+    """A logarithmic axis: costs differ by factors, and who is quick is to be seen beside who is slow.
+
+    :param ticks: where they are in each decade
+    """
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_steps(round(x)) if x >= 1 else f"{x:g}"))
 
 
 def _figure(columns: int, rows: int, width: float) -> Figure:

@@ -33,6 +33,7 @@ def _curves(race: Race, column: Column) -> Plot:
                 _line(name, run.train.tolist(), run.means.round(4).tolist(), "lines", shown=i == 0) | _hover(run)
             )
     layout = layout_of(env_title(column.env), "CPU seconds of training", "return")
+    layout["xaxis"]["type"] = "log"
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": column.goal, "y1": column.goal}
     layout["shapes"] = [line | {"line": {"width": 1.5, "dash": "dot", "color": "#888"}}]
     return {"data": data, "layout": layout}
