@@ -26,11 +26,15 @@ def assert_trees_close(got, want, rtol=2e-4, atol=2e-6):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol), got, want)
 
 
-def run(dpg, policy, batch, steps=5, sigma=0.0, with_actor=(True,), together=1, saturation_penalty=0.0):
-    """``steps`` updates from the same start, ``together`` in a call; (actor, critic, metrics)."""
+def run(dpg, policy, batch, steps=5, sigma=0.0, with_actor=None, together=1, saturation_penalty=0.0):
+    """``steps`` updates from the same start, ``together`` in a call; (actor, critic, metrics).
+
+    :param with_actor: for each update of a call, whether the actor is updated; None if it always is
+    """
     learned = Learned(policy.actor_state, policy.qf_state, policy.sigma_state, jax.random.PRNGKey(7), no_metrics())
     batches = jax.tree.map(lambda array: np.stack([array] * together), batch)
     rates = Rates(LEARNING_RATE, QF_LEARNING_RATE, TAU, sigma, saturation_penalty)
+    with_actor = None if with_actor is None else np.array(with_actor)
     for _ in range(steps // together):
         learned = compiled_updates()(dpg, with_actor, learned, batches, rates)
     return learned.actor, learned.critics, learned.metrics

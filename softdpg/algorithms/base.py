@@ -317,8 +317,8 @@ class DPGAlgorithm(LoggedAlgorithm):
             batches = self._sample_batches(together, batch_size)
             policy = self.policy
             learned = Learned(policy.actor_state, policy.qf_state, policy.sigma_state, self.key, self._metrics)
-            pattern = range(self._n_updates + 1, self._n_updates + 1 + min(together, self.policy_delay))
-            with_actor = tuple(number % self.policy_delay == 0 for number in pattern)
+            numbers = np.arange(self._n_updates + 1, self._n_updates + 1 + together)
+            with_actor = None if self.policy_delay == 1 else numbers % self.policy_delay == 0
             actor, critics, sigma_state, key, metrics = compiled_updates()(
                 self.dpg, with_actor, learned, batches, rates
             )

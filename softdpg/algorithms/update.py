@@ -106,7 +106,7 @@ def no_metrics() -> Metrics:
     return {name: jnp.zeros(()) for name in names}
 
 
-def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Rates) -> Learned:
+def update(dpg: DPG, with_actor: bool | Array, learned: Learned, batch: Batch, rates: Rates) -> Learned:
     """Update critics and targets from one batch, and the actor if ``with_actor``."""
     actor, critics, sigma_state, key, metrics = learned
     key, target_key, actor_key = jax.random.split(key, 3)
@@ -135,16 +135,17 @@ def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Ra
     critics = _descend(critics, gradient, rates.qf_learning_rate)
     metrics = metrics | {"critic_loss": loss, "q_mean": values.mean()}
 
-    if with_actor:
-        # Actor: grad_theta J = mean over s of grad_theta pi(s) g(s), g the gradient with respect to the action.
-        # With pi = tanh(u), the penalty lambda ||u||^2 frees actions that tanh holds at 1, where its derivative is 0.
+    # Actor: grad_theta J = mean over s of grad_theta pi(s) g(s), g the gradient with respect to the action.
+    # With pi = tanh(u), the penalty lambda ||u||^2 frees actions that tanh holds at 1, where its derivative is 0.
+    def with_better_actor(
+        actor: TargetedState, sigma_state: TrainState | None, metrics: Metrics
+    ) -> tuple[TargetedState, TrainState | None, Metrics]:
         unsquashed = partial(actor.apply_fn, method="unsquashed")
         u, pullback = jax.vjp(lambda params: unsquashed(params, batch.observations), actor.params)
         actions = jnp.tanh(u)
         ascent = dpg.action_gradient(seeing(critics.params), batch.observations, actions, actor_key, sigma)
         uphill = ascent.gradient * (1 - actions**2) - 2 * rates.saturation_penalty * u
         (gradient,) = pullback(-uphill / len(actions))
-        actor = _descend(actor, gradient, rates.learning_rate)
         if sigma_state is not None:
             sigma_state = ascend_log_sigma(sigma_state, ascent.log_sigma_gradient)
         saturated = jnp.mean(jnp.abs(actions) > SATURATED)
@@ -155,6 +156,13 @@ def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Ra
             "saturated_actions": saturated,
             "saturated_updates": jnp.where(saturated > SATURATED, metrics["saturated_updates"] + 1, 0.0),
         }
+        return _descend(actor, gradient, rates.learning_rate), sigma_state, metrics
+
+    if with_actor is True:
+        actor, sigma_state, metrics = with_better_actor(actor, sigma_state, metrics)
+    else:
+        same = (actor, sigma_state, metrics)
+        actor, sigma_state, metrics = jax.lax.cond(with_actor, with_better_actor, lambda *args: args, *same)
 
     # Targets: w' <- (1 - tau) w' + tau w
     critics, actor = (
@@ -166,32 +174,30 @@ def update(dpg: DPG, with_actor: bool, learned: Learned, batch: Batch, rates: Ra
     return Learned(actor, critics, sigma_state, key, metrics)
 
 
-def updates(dpg: DPG, with_actor: tuple[bool, ...], learned: Learned, batches: Batch, rates: Rates) -> Learned:
+def updates(dpg: DPG, with_actor: Array | None, learned: Learned, batches: Batch, rates: Rates) -> Learned:
     """One :func:`update` after another.
 
-    :param with_actor: the pattern of updates with and without the actor, which is repeated
-    :param batches: arrays with one more axis in front, over the updates: so many as the pattern, or a multiple of it
+    :param with_actor: for each of them, whether the actor is updated, too, ``(n,)``; None if it always is. Numbers and
+        not Python's booleans, so that the compiled function has the update once and not once for each kind of it
+    :param batches: arrays with one more axis in front, over the updates
     """
 
-    def round_of_updates(learned: Learned, batches: Batch) -> tuple[Learned, None]:
-        for i, actor_too in enumerate(with_actor):
-            learned = update(dpg, actor_too, learned, jax.tree.map(lambda array: array[i], batches), rates)  # noqa: B023
-        return learned, None
+    def one(learned: Learned, given: tuple[Array | None, Batch]) -> tuple[Learned, None]:
+        flag, batch = given
+        return update(dpg, True if flag is None else flag, learned, batch, rates), None
 
-    rounds = len(batches.rewards) // len(with_actor)
-    if rounds == 1:
-        return round_of_updates(learned, batches)[0]
-    batches = jax.tree.map(lambda array: array.reshape(rounds, len(with_actor), *array.shape[1:]), batches)
-    return jax.lax.scan(round_of_updates, learned, batches)[0]
+    if len(batches.rewards) == 1:
+        return one(learned, jax.tree.map(lambda array: array[0], (with_actor, batches)))[0]
+    return jax.lax.scan(one, learned, (with_actor, batches))[0]
 
 
 @cache
-def compiled_updates() -> Callable[[DPG, tuple[bool, ...], Learned, Batch, Rates], Learned]:
+def compiled_updates() -> Callable[[DPG, Array | None, Learned, Batch, Rates], Learned]:
     """:func:`updates` as one compiled function.
 
     It does not reuse the memory of its arguments, which would save little: whenever it is interrupted, they are whole.
     """
-    return jax.jit(updates, static_argnums=(0, 1), compiler_options=compiler_options())
+    return jax.jit(updates, static_argnums=0, compiler_options=compiler_options())
 
 
 def _descend(state: TargetedState, gradient: Any, learning_rate: float | jax.Array) -> TargetedState:

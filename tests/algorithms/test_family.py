@@ -150,7 +150,7 @@ def test_a_delayed_actor_waits_while_critics_and_targets_move(batch):
     assert_trees_close(waiting.params, start.params, rtol=0, atol=0)
     assert int(waiting.step) == 0
     assert int(critics.step) == 1
-    actor, critics, _ = run(dpg, policy, batch, steps=4, with_actor=(False, True), together=4)
+    actor, critics, _ = run(dpg, policy, batch, steps=4, with_actor=(False, True) * 2, together=4)
     assert (int(actor.step), int(critics.step)) == (2, 4)
 
 
