@@ -45,9 +45,11 @@ def train(
         return
     if out is None:
         raise UserError("softdpg train needs --out DIRECTORY")
+    from softdpg.runs.compiled import keep_compiled
     from softdpg.runs.threads import use_one_thread
 
     use_one_thread()
+    keep_compiled()
     from softdpg.runs.training import train
 
     sys.exit(train(settings.config(), out, keep_buffer=keep_buffer, restart=restart))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from softdpg.errors import UserError
 from softdpg.runs import files
+from softdpg.runs.compiled import keep_compiled
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.runs.terminal import speak_any_encoding
@@ -23,6 +24,7 @@ def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
     """Start a run in ``out``; what it prints is appended to ``train.log`` there."""
     environment = dict(os.environ)
     use_one_thread(environment)
+    keep_compiled(environment)
     # -P: a module of ours, or one that ours import, is not looked for in the current directory.
     command = [sys.executable, "-P", "-m", __name__, str(os.getpid())]
     command += [json.dumps(config.to_json()), str(out)]
