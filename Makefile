@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench format lint type docs check-codestyle lock clean
+.PHONY: help demo test test-slow test-optimized bench format lint type docs check-codestyle lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -23,11 +23,19 @@ help:  ## Show the targets
 demo: .venv/.runtime  ## Race Soft TD3 against SAC on MountainCar with discrete rewards; a table and pictures in 5 minutes
 	$(BIN)/softdpg demo
 
+# Three at a time, as some of them wait for most of theirs.
 test: .venv/.dev  ## Run the test suite (about 12 minutes on two cores the first time, then 8)
-	$(BIN)/python -m pytest -n 2 -m "not slow" tests
+	$(BIN)/python -m pytest -n 3 -m "not slow" tests
+
+# As users have it; tests/conftest.py has XLA compile quickly instead.
+OPTIMIZED := XLA_FLAGS=--xla_cpu_multi_thread_eigen=false
 
 test-slow: .venv/.dev  ## Run the long learning tests
-	$(BIN)/python -m pytest -n 2 -m slow --timeout 3600 tests
+	$(OPTIMIZED) $(BIN)/python -m pytest -n 2 -m slow --timeout 3600 tests
+
+test-optimized: .venv/.dev  ## Run the tests of the update and of exact resume with XLA's optimisations
+	$(OPTIMIZED) $(BIN)/python -m pytest -n 2 -m "not slow" \
+		tests/algorithms/test_update.py tests/algorithms/test_family.py tests/runs/test_resume.py
 
 bench: .venv/.dev  ## Measure throughput and memory beside SBX and SB3, checkpoints, environment wrappers, exported policies
 	$(BIN)/python benchmarks/throughput.py

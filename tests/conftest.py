@@ -8,12 +8,13 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# Test processes run side by side: one thread each.
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+# Test processes run side by side: one thread each. Most of their time is XLA compiling networks of a few units, so it
+# does without optimisations. With them, as users have them: XLA_FLAGS=--xla_cpu_multi_thread_eigen=false pytest ...
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0")
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-# Most of their time is XLA compiling the same functions: the processes share what they compiled.
+# The processes share what they compiled.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
