@@ -177,8 +177,8 @@ def update(dpg: DPG, with_actor: bool | Array, learned: Learned, batch: Batch, r
 def updates(dpg: DPG, with_actor: Array | None, learned: Learned, batches: Batch, rates: Rates) -> Learned:
     """One :func:`update` after another.
 
-    :param with_actor: for each of them, whether the actor is updated, too, ``(n,)``; None if it always is. Numbers and
-        not Python's booleans, so that the compiled function has the update once and not once for each kind of it
+    :param with_actor: for each of them, whether the actor is updated, too, ``(n,)``; None if it always is. An
+        array and not Python's booleans: so the compiled function has the update once and not once for each kind of it
     :param batches: arrays with one more axis in front, over the updates
     """
 
