@@ -24,7 +24,7 @@ demo: .venv/.runtime  ## Race Soft TD3 against SAC on MountainCar with discrete 
 	$(BIN)/softdpg demo
 
 # Three at a time, as some of them wait for most of theirs.
-test: .venv/.dev  ## Run the test suite (about 12 minutes on two cores the first time, then 8)
+test: .venv/.dev  ## Run the test suite (about 15 minutes on two slow cores the first time, then less)
 	$(BIN)/python -m pytest -n 3 -m "not slow" tests
 
 # As users have it; tests/conftest.py has XLA compile quickly instead.

@@ -33,7 +33,7 @@ def train(config: RunConfig, out: Path, *, keep_buffer: bool = False, restart: b
             status = directory.check_resumable(config)
             # A finished run that is not at its steps has crossed its goal: more steps change nothing.
             finished = status.get("state") == "finished"
-            if finished and (status["steps"] >= config.steps or status["step"] < status["steps"]):
+            if finished and (max(status["step"], status["steps"]) >= config.steps or status["step"] < status["steps"]):
                 say(f"already finished: {directory.path}")
                 return 0
             for change in changes:

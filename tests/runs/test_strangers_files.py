@@ -177,6 +177,15 @@ def test_resume(capsys, place, files, data):
     assert after == before
 
 
+def test_a_status_that_counts_fewer_steps_than_were_done_extends_nothing(capsys, place, files):
+    target = place / "runs/run"
+    status = json.loads(files["status.json"]) | {"steps": 1}
+    (target / "status.json").write_text(json.dumps(status))
+    before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    command(capsys, place, "train", *CONFIG.resolved().arguments(), "--out", target)
+    assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+
+
 @settings(ANY, max_examples=100)
 @given(st.data())
 def test_reading_for_a_report(place, files, data):
