@@ -20,7 +20,7 @@ def keep_compiled(environ: MutableMapping[str, str] = os.environ) -> None:
         return
     try:
         root = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        directory = root.absolute() / "softdpg" / f"compiled-{_processor()}"
+        directory = root.absolute() / "softdpg" / f"compiled-{_kind_of_processor()}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # a home that is nowhere, or where nothing can be written
         return
@@ -32,7 +32,7 @@ def keep_compiled(environ: MutableMapping[str, str] = os.environ) -> None:
     environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
-def _processor() -> str:
+def _kind_of_processor() -> str:
     """A name for the kind of processor: where machines share a home, code for one may not run on the other."""
     kind = [platform.machine(), platform.processor()]
     try:
