@@ -29,12 +29,12 @@ def run(means, *, column=HOPPER, algo="td3", seed=0, state="finished", message="
     )
 
 
-def two_contenders():
-    """TD3 crosses Ant after 4 s and Hopper after 8 s; SAC crosses Ant after 12 s, and Hopper not within 24 s."""
+def two_contenders(ours="td3"):
+    """Ours crosses Ant after 4 s and Hopper after 8 s; SAC crosses Ant after 12 s, and Hopper not within 24 s."""
     return Race(
         [
-            run([10, 10], column=ANT),
-            run([1, 1, 10, 10]),
+            run([10, 10], column=ANT, algo=ours),
+            run([1, 1, 10, 10], algo=ours),
             run([10, 10], column=ANT, algo="sbx-sac", pace=6.0),
             run([1, 1, 1, 9.5], algo="sbx-sac", pace=6.0),
         ]

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from softdpg import paper
 from softdpg.report.document import table_lines
 from softdpg.report.race_tables import line_table
 from softdpg.results.race import Race
@@ -12,12 +13,15 @@ BEGIN, END = "<!-- race: begin -->", "<!-- race: end -->"
 
 
 def with_table(page: str, race: Race) -> str:
-    """``page`` with the table of the race in the place of what is between the markers; ``ValueError`` without them."""
+    """``page`` with the table of the race in the place of what is between the markers; ``ValueError`` without them.
+
+    Of the race's contenders those are shown that ``softdpg race`` has by default: with all of them it is too wide.
+    """
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise ValueError(f"page must have the lines {BEGIN} and {END}")
-    return before + "\n".join([BEGIN, *table_lines(line_table(race)), END]) + after
+    return before + "\n".join([BEGIN, *table_lines(line_table(race, paper.CONTENDERS)), END]) + after
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The race in tables: time to the line by column and contender, one contender against another, what it cost."""
 
+from collections.abc import Sequence
 from math import isfinite
 
 from softdpg.algorithms.registry import ALGORITHMS
@@ -16,7 +17,7 @@ HOW_TO_READ = (
     "Measured are environment steps and CPU seconds, user and system time of the whole process, of training: "
     "evaluation and compilation are apart, in a table of their own.",
     "Medians over seeds; a seed that has not crossed counts as later than any that has. Where the line was not crossed "
-    "in the median, the score at the end of the budget stands in the cell.",
+    "in the median, the budget and the score at its end stand in the cell.",
 )
 
 HOW_TO_READ_EFFECTS = (
@@ -69,15 +70,20 @@ def _estimate_text(estimate: Estimate) -> Text:
     return Text(f"{estimate.value:.2f}", interval)
 
 
-def line_table(race: Race) -> Table:
-    """CPU seconds and steps to the line, a row for each column, the fastest in bold."""
+def line_table(race: Race, contenders: Sequence[str] = ()) -> Table:
+    """CPU seconds and steps to the line, a row for each column, the fastest in bold.
+
+    :param contenders: those that are shown, of the race's; all if empty
+    """
+    names = [name for name in race.contenders if not contenders or name in contenders]
     rows = []
-    for column, entries in race.columns.items():
+    for column in race.columns:
+        entries = {name: entry for name, entry in race.columns[column].items() if name in names}
         reached = {name: entry.seconds for name, entry in entries.items() if isfinite(entry.seconds)}
         fastest = min(reached.values(), default=None) if len(entries) > 1 else None
-        cells = [entry_text(entries.get(name), reached.get(name) == fastest) for name in race.contenders]
+        cells = [entry_text(entries.get(name), reached.get(name) == fastest) for name in names]
         rows.append([column_text(column), Text(f"{column.goal:,.2f}"), *cells])
-    labels = [ALGORITHMS[name].label for name in race.contenders]
+    labels = [ALGORITHMS[name].label for name in names]
     return Table("CPU seconds and steps to the line", ["Column", "Line", *labels], rows)
 
 
@@ -102,7 +108,8 @@ def entry_text(entry: Entry | None, bold: bool = False) -> Text:
         return Text("under way", detail)
     if len(entry.failed) == len(entry.runs):
         return Text("failed", detail)
-    return Text("not crossed" + ("" if entry.last_score is None else f", {entry.last_score:,.2f}"), detail)
+    score = "" if entry.last_score is None else f", {entry.last_score:,.2f}"
+    return Text(f"not crossed in {format_steps(int(entry.missed_in))}{score}", detail)
 
 
 def contender_table(race: Race) -> Table:

@@ -146,6 +146,11 @@ class Entry:
         scores = [float(run.means[-1]) for run in self.runs if run.crossing is None and len(run.means)]
         return _median(scores) if scores else None
 
+    @property
+    def missed_in(self) -> float:
+        """The least budget, in steps, of the seeds that have not crossed; infinite if there is none."""
+        return min((float(run.settings.steps) for run in self.runs if run.crossing is None), default=inf)
+
 
 def _median(values: list[float]) -> float:
     return float(np.median(values)) if values else inf

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from race_runs import two_contenders
+from race_runs import ANT, run, two_contenders
 
 from softdpg.report.race_readme import BEGIN, END, with_table
 from softdpg.report.race_writing import write_race
@@ -15,18 +15,19 @@ RESULTS = ROOT / "docs" / "results"
 
 
 def test_the_table_takes_the_place_between_the_markers():
-    page = with_table(f"# Title\n\n{BEGIN}\nold\n{END}\n\nafter\n", two_contenders())
+    race = Race([*two_contenders(ours="soft-td3").runs, run([10, 10], column=ANT, algo="ddpg", pace=1.0)])
+    page = with_table(f"# Title\n\n{BEGIN}\nold\n{END}\n\nafter\n", race)
     assert page == (
         f"# Title\n\n{BEGIN}\n"
-        "| Column | Line | TD3 | SAC (SBX) |\n"
+        "| Column | Line | Soft TD3 (ours) | SAC (SBX) |\n"
         "| --- | --- | --- | --- |\n"
         "| Ant (continuous) | 10.00 | **4 s, 4k steps**<br>1 of 1 seeds crossed "
         "| 12 s, 4k steps<br>1 of 1 seeds crossed |\n"
         "| Hopper (continuous) | 10.00 | **8 s, 8k steps**<br>1 of 1 seeds crossed "
-        "| not crossed, 9.50<br>0 of 1 seeds crossed |\n"
+        "| not crossed in 8k, 9.50<br>0 of 1 seeds crossed |\n"
         f"{END}\n\nafter\n"
     )
-    assert with_table(page, two_contenders()) == page
+    assert with_table(page, race) == page
     with pytest.raises(ValueError, match="page must have the lines"):
         with_table("# Title\n", two_contenders())
 

@@ -6,7 +6,7 @@ import pytest
 from race_runs import ANT, HOPPER, run, two_contenders
 
 from softdpg.errors import UserError
-from softdpg.report.race_tables import contender_table, line_table, ratio_table
+from softdpg.report.race_tables import contender_table, entry_text, line_table, ratio_table
 from softdpg.report.race_writing import write_race
 from softdpg.results.race import Column, Race, compared, cost_ratio, fallbacks, profile
 from softdpg.results.race_reading import joined, read_earlier, read_race
@@ -109,13 +109,22 @@ def test_each_is_shown_as_what_it_is():
     assert [cell.main for cell in ant] == [
         *("Ant (continuous)", "10.00", "failed", "4 s, 4k steps", "12 s, 4k steps"),
     ]
-    assert [cell.main for cell in hopper[2:]] == ["under way", "8 s, 8k steps", "not crossed, 9.50"]
+    assert [cell.main for cell in hopper[2:]] == ["under way", "8 s, 8k steps", "not crossed in 8k, 9.50"]
     assert ant[2].detail == f"0 of 1 seeds crossed, 1 failed: {message}"
     assert hopper[2].detail == "1 not at the end yet"
     assert [cell.bold for cell in ant[2:]] == [False, True, False]
     assert [row[1].main for row in contender_table(race).rows] == ["0 of 1", "2 of 2", "1 of 2"]
     td3 = ratio_table(race).rows[1]
     assert (td3[3].main, td3[3].detail) == ("0.33", "2 columns; missed 0, and 1")
+
+
+def test_a_miss_is_shown_with_its_budget():
+    """The least of them, where seeds had different ones; a seed that crossed does not count."""
+    runs = [run([1] * 5, budget=10_000), run([1] * 3, seed=1, budget=6_000), run([10, 10], seed=2, budget=4_000)]
+    (entry,) = Race(runs).columns[HOPPER].values()
+    assert entry_text(entry).main == "not crossed in 6k, 1.00"
+    assert entry_text(entry).detail == "1 of 3 seeds crossed"
+    assert Race([run([10, 10], budget=4_000)]).columns[HOPPER]["td3"].missed_in == math.inf
 
 
 def test_files_read_back_give_the_same_files(tmp_path):
