@@ -217,12 +217,12 @@ def compared(race: Race) -> tuple[list[str], list[Column]]:
     """Contenders and columns of the profile: the columns that all of them raced on.
 
     Whoever raced on few columns would leave few: of the two or more contenders with most columns as many are taken as
-    make the number of columns times that of contenders largest.
+    make their number times the square of that of the columns largest. A profile of few columns says little.
     """
     counts = {name: len(race.raced(name)) for name in race.contenders}
     most = sorted(filter(counts.__getitem__, counts), key=lambda name: -counts[name])
     choices = [most[:n] for n in range(len(most), 0, -1) if n >= min(2, len(most))]
-    taken = max(choices, key=lambda names: len(names) * len(race.raced(*names)), default=[])
+    taken = max(choices, key=lambda names: len(names) * len(race.raced(*names)) ** 2, default=[])
     names = [name for name in race.contenders if name in taken]
     return names, race.raced(*names) if names else []
 

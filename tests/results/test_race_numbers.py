@@ -68,6 +68,8 @@ def test_a_contender_on_few_columns_does_not_shrink_the_profile():
     columns = [Column(f"{name}-v5", 10.0) for name in ("Ant", "HalfCheetah", "Hopper", "Walker2d")]
     runs = [run([10, 10], column=column, algo=algo) for column in columns for algo in ("td3", "sbx-td3")]
     assert compared(Race([*runs, run([10, 10], algo="sbx-sac")])) == (["td3", "sbx-td3"], columns)
+    few = [run([10, 10], column=column, algo=algo) for column in columns[:2] for algo in ("ddpg", "sbx-sac", "sb3-sac")]
+    assert compared(Race([*runs, *few])) == (["td3", "sbx-td3"], columns)  # 2 x 4 x 4 to 5 x 2 x 2
 
 
 def test_a_profile_compares_where_it_can():
