@@ -196,6 +196,8 @@ _TD3 = _DDPG | {
     "target_noise_clip": 0.5,
     "n_steps": 1,
 }
+# What an update costs: Soft TD3 has small networks and batches, and several updates in one call.
+_SMALL = {"net_arch": (128, 128), "batch_size": 128, "train_freq": 8, "gradient_steps": 8}
 # What can be set of other libraries' algorithms; unless it is, they have their own defaults.
 _PEER = dict.fromkeys(
     (
@@ -246,6 +248,14 @@ for _entry in (
         style=Style("#332288", "#8F85DB", (2, 2), "3px,3px", "X", "x"),
     ),
     Algorithm(
+        "td3-small",
+        "TD3, small",
+        summary="TD3 with the sizes of Soft TD3 and nothing else of it: what does a cheap step carry alone?",
+        variant_of="td3",
+        preset=_SMALL,
+        style=Style("#44AA99", "#7FD4C6", (4, 1, 1, 1, 1, 1), "7px,2px,2px,2px,2px,2px", "d", "diamond-tall"),
+    ),
+    Algorithm(
         "soft-td3",
         "Soft TD3 (ours)",
         "softdpg.algorithms.soft_td3:SoftTD3",
@@ -253,12 +263,12 @@ for _entry in (
         "smoothed target on two normalised critics: the one to use",
         {"estimator": "centered", "sigma": 0.2, "n_samples": 4, "antithetic": True}
         | _TD3
-        | {"net_arch": (128, 128), "action_layer": "second", "layer_norm": True, "actor_layer_norm": True}
+        | _SMALL
+        | {"action_layer": "second", "layer_norm": True, "actor_layer_norm": True}
         | {"standardize": True, "embedding": False}
         | {"smooth_target": True, "actor_gradient": "exact", "minimum": "none"}
         | {"exploration_noise": 0.2, "noise_color": 1.0, "random_episodes": 0.05}
-        | {"n_steps": 3, "batch_size": 128, "train_freq": 8, "gradient_steps": 8, "adam_b1": 0.5}
-        | {"learning_starts": 5_000, "saturation_penalty": 1e-3},
+        | {"n_steps": 3, "adam_b1": 0.5, "learning_starts": 5_000, "saturation_penalty": 1e-3},
         style=Style("#AA3377", "#E58BB8", (), "solid", "*", "star"),
     ),
     Algorithm(

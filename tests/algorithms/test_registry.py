@@ -66,6 +66,14 @@ def test_a_variant_is_its_base_with_a_preset():
         RunConfig("Ant-v5", "soft-ddpg-centered", estimator="paper").resolved()
 
 
+def test_small_td3_has_soft_td3s_sizes_and_all_else_from_td3():
+    td3, small, soft = (find(name).hyperparameters for name in ("td3", "td3-small", "soft-td3"))
+    changed = {key for key in td3 if small[key] != td3[key]}
+    assert changed == {"net_arch", "batch_size", "train_freq", "gradient_steps"}
+    assert all(small[key] == soft[key] for key in changed)
+    assert small.keys() == td3.keys()
+
+
 def test_a_peer_gets_what_was_given_and_nothing_else():
     config = RunConfig("Pendulum-v1", "sbx-sac", gamma=0.9).resolved()
     assert config.hyperparameters == (("gamma", 0.9),)
