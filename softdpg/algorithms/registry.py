@@ -292,6 +292,15 @@ for _entry in (
         style=Style("#3B3B3B", "#D0D0D0", (5, 1, 1, 1), "8px,2px,2px,2px", "^", "triangle-up"),
     ),
     Algorithm(
+        "sbx-sac-small",
+        "SAC, small (SBX)",
+        origin="peer",
+        summary="SBX's SAC with the sizes of Soft TD3 and its own defaults otherwise",
+        variant_of="sbx-sac",
+        preset=_SMALL,
+        style=Style("#777777", "#9A9A9A", (3, 2), "5px,3px", "8", "octagon"),
+    ),
+    Algorithm(
         "sbx-td3",
         "TD3 (SBX)",
         "sbx:TD3",

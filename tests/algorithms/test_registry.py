@@ -66,12 +66,13 @@ def test_a_variant_is_its_base_with_a_preset():
         RunConfig("Ant-v5", "soft-ddpg-centered", estimator="paper").resolved()
 
 
-def test_small_td3_has_soft_td3s_sizes_and_all_else_from_td3():
-    td3, small, soft = (find(name).hyperparameters for name in ("td3", "td3-small", "soft-td3"))
-    changed = {key for key in td3 if small[key] != td3[key]}
+@pytest.mark.parametrize("name", ["td3", "sbx-sac"])
+def test_a_small_one_has_soft_td3s_sizes_and_all_else_of_its_own(name):
+    base, small, soft = (find(entry).hyperparameters for entry in (name, f"{name}-small", "soft-td3"))
+    changed = {key for key in base if small[key] != base[key]}
     assert changed == {"net_arch", "batch_size", "train_freq", "gradient_steps"}
     assert all(small[key] == soft[key] for key in changed)
-    assert small.keys() == td3.keys()
+    assert small.keys() == base.keys()
 
 
 def test_a_peer_gets_what_was_given_and_nothing_else():
