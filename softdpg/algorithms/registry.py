@@ -249,7 +249,7 @@ for _entry in (
     ),
     Algorithm(
         "td3-small",
-        "TD3, small",
+        "Small TD3",
         summary="TD3 with the sizes of Soft TD3 and nothing else of it: what does a cheap step carry alone?",
         variant_of="td3",
         preset=_SMALL,
@@ -293,7 +293,7 @@ for _entry in (
     ),
     Algorithm(
         "sbx-sac-small",
-        "SAC, small (SBX)",
+        "Small SAC (SBX)",
         origin="peer",
         summary="SBX's SAC with the sizes of Soft TD3 and its own defaults otherwise",
         variant_of="sbx-sac",
