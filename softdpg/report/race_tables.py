@@ -77,8 +77,8 @@ def line_table(race: Race, contenders: Sequence[str] = ()) -> Table:
     """
     names = [name for name in race.contenders if not contenders or name in contenders]
     rows = []
-    for column in race.columns:
-        entries = {name: entry for name, entry in race.columns[column].items() if name in names}
+    for column, everyone in race.columns.items():
+        entries = {name: everyone[name] for name in names if name in everyone}
         reached = {name: entry.seconds for name, entry in entries.items() if isfinite(entry.seconds)}
         fastest = min(reached.values(), default=None) if len(entries) > 1 else None
         cells = [entry_text(entries.get(name), reached.get(name) == fastest) for name in names]
