@@ -153,4 +153,18 @@ def _ratio_text(race: Race, contender: str, reference: str) -> Text:
         return Text(MISSING)
     out = f", {ratio.left_out} left out" if ratio.left_out else ""
     detail = f"{ratio.columns} columns; missed {ratio.missed}, and {ratio.reference_missed}{out}"
-    return Text(f"{ratio.value:.2f}", detail)
+    return Text(f"{ratio.seconds:.2f}", detail)
+
+
+def beside_table(race: Race, contender: str) -> Table:
+    """What ``contender`` needs in units of each of the others, a row for each, geometric means over columns."""
+    rows = []
+    for name in race.contenders:
+        ratio = cost_ratio(race, contender, name) if name != contender else None
+        if ratio is not None:
+            missed = f"{ratio.missed}, they {ratio.reference_missed}"
+            cells = [f"{ratio.seconds:.2f}", f"{ratio.steps:.2f}", f"{ratio.columns}", missed]
+            rows.append([Text(ALGORITHMS[name].label), *map(Text, cells)])
+    label = ALGORITHMS[contender].label
+    header = [f"{label} beside", "CPU seconds, of theirs", "Steps, of theirs", "Columns of both", "Lines missed"]
+    return Table(f"{label} beside the others", header, rows)

@@ -141,6 +141,11 @@ class Entry:
         return _median(known) if known else None
 
     @property
+    def steps_or_budget(self) -> float:
+        """Median over seeds of the steps to the line, the budget's where it was not reached."""
+        return _median([run.steps_or_budget for run in self.runs])
+
+    @property
     def last_score(self) -> float | None:
         """Median of the last evaluation over the seeds that have not crossed: the score at the budget."""
         scores = [float(run.means[-1]) for run in self.runs if run.crossing is None and len(run.means)]
@@ -228,13 +233,14 @@ def compared(race: Race) -> tuple[list[str], list[Column]]:
 
 
 class Ratio(NamedTuple):
-    """Geometric mean over columns of one contender's CPU seconds to the line in units of another's.
+    """Geometric means over columns of one contender's CPU seconds and steps to the line in units of another's.
 
     ``missed`` and ``reference_missed`` count the columns where the line was not crossed in the median, so that the
     budget's cost stands in; ``left_out`` those where all runs of one failed before they had any cost.
     """
 
-    value: float
+    seconds: float
+    steps: float
     columns: int
     missed: int
     reference_missed: int
@@ -243,18 +249,23 @@ class Ratio(NamedTuple):
 
 def cost_ratio(race: Race, contender: str, reference: str) -> Ratio | None:
     """The ratio over the columns that both have raced on; None if there is none."""
-    logs, missed, reference_missed, left_out = [], 0, 0, 0
+    seconds, steps, missed, reference_missed, left_out = [], [], 0, 0, 0
     for column in race.raced(contender, reference):
         ours, theirs = race.columns[column][contender], race.columns[column][reference]
         if not ours.seconds_or_budget or not theirs.seconds_or_budget:
             left_out += 1
             continue
-        logs.append(np.log(ours.seconds_or_budget / theirs.seconds_or_budget))
+        seconds.append(ours.seconds_or_budget / theirs.seconds_or_budget)
+        steps.append(ours.steps_or_budget / theirs.steps_or_budget)
         missed += not isfinite(ours.seconds)
         reference_missed += not isfinite(theirs.seconds)
-    if not logs:
+    if not seconds:
         return None
-    return Ratio(float(np.exp(np.mean(logs))), len(logs), missed, reference_missed, left_out)
+    return Ratio(_geometric_mean(seconds), _geometric_mean(steps), len(seconds), missed, reference_missed, left_out)
+
+
+def _geometric_mean(ratios: list[float]) -> float:
+    return float(np.exp(np.mean(np.log(ratios))))
 
 
 class Effect(NamedTuple):

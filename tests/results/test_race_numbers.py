@@ -52,16 +52,22 @@ def test_profile_and_ratio():
     assert profile(race, "td3", columns, lambda entry: entry.seconds) == ([4.0, 8.0], [0.5, 1.0])
     assert profile(race, "sbx-sac", columns, lambda entry: entry.steps) == ([4_000.0], [0.5])
     ratio = cost_ratio(race, "td3", "sbx-sac")
-    assert ratio.value == pytest.approx(1 / 3)  # 4 / 12, and 8 / 24
-    assert ratio[1:] == (2, 0, 1, 0)
-    assert cost_ratio(race, "sbx-sac", "td3").value == pytest.approx(3.0)
+    assert ratio.seconds == pytest.approx(1 / 3)  # 4 / 12, and 8 / 24
+    assert ratio[1:] == (1.0, 2, 0, 1, 0)  # 4,000 steps each, and 8,000 to a budget of 8,000
+    assert cost_ratio(race, "sbx-sac", "td3").seconds == pytest.approx(3.0)
     assert cost_ratio(race, "td3", "ddpg") is None
 
 
 def test_a_contender_without_any_cost_is_left_out_of_the_ratio():
     race = Race([*two_contenders().runs, run([], column=Column("Swimmer-v5", 1.0), state="failed")])
     race = Race([*race.runs, run([2, 2], column=Column("Swimmer-v5", 1.0), algo="sbx-sac")])
-    assert cost_ratio(race, "td3", "sbx-sac")[1:] == (2, 0, 1, 1)
+    assert cost_ratio(race, "td3", "sbx-sac")[2:] == (2, 0, 1, 1)
+
+
+def test_the_ratio_of_steps_takes_medians_over_seeds():
+    ours = [run([10, 10]), run([1, 10, 10], seed=1), run([1, 1, 1, 1], seed=2)]  # 4,000, 6,000 and a budget of 8,000
+    race = Race([*ours, run([10, 10], algo="sbx-sac")])
+    assert cost_ratio(race, "td3", "sbx-sac").steps == pytest.approx(6 / 4)
 
 
 def test_a_contender_on_few_columns_does_not_shrink_the_profile():
