@@ -152,7 +152,8 @@ def find(name: str) -> Algorithm:
     """The entry of that name; ``UserError`` if there is none."""
     if name not in ALGORITHMS:
         known = list(ALGORITHMS)
-        raise UserError(f"no algorithm {name!r}{near_matches(name, known)} (algorithms: {', '.join(known)})")
+        more = f"{_PLUGINS_VARIABLE} names the modules that add others"
+        raise UserError(f"no algorithm {name!r}{near_matches(name, known)} (algorithms: {', '.join(known)}; {more})")
     return ALGORITHMS[name]
 
 

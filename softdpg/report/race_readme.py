@@ -9,15 +9,13 @@ from softdpg.report.race_tables import beside_table, line_table
 from softdpg.results.race import Race
 from softdpg.results.race_reading import read_race
 
-OURS = "soft-td3"
-
 
 def with_tables(page: str, race: Race) -> str:
     """``page`` with the race's tables in the place of what is between their markers; ``ValueError`` without them.
 
     By column those contenders are shown that ``softdpg race`` has by default: with all of them it is too wide.
     """
-    page = _with_table(page, "ratios", beside_table(race, OURS))
+    page = _with_table(page, "ratios", beside_table(race, paper.CONTENDERS[0]))
     return _with_table(page, "race", line_table(race, paper.CONTENDERS))
 
 

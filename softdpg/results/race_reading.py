@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.errors import UserError
 from softdpg.results.race import RaceRun
-from softdpg.results.reading import OPEN_GROUPS, as_items, as_text, escaped, from_text, unescaped
+from softdpg.results.reading import OPEN_GROUPS, as_items, as_text, escaped, from_text, stored_algorithm, unescaped
 from softdpg.results.records import DamagedRunError
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import STATES, RunDirectory, find_runs
@@ -168,7 +167,7 @@ def _read_csv(path: Path) -> list[RaceRun]:
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror}") from None
     except (TypeError, ValueError, OverflowError, AttributeError, csv.Error, DamagedRunError) as error:
-        raise UserError(f"{path}: damaged row: {error}") from None
+        raise UserError(f"{path}: unreadable row: {error}") from None
 
 
 def _rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
@@ -184,13 +183,11 @@ def _from_row(row: dict[str, str], curve: list[tuple[float, ...]]) -> RaceRun:
         {key.removeprefix(f"{group}."): row[key] for key in sorted(row) if key.startswith(f"{group}.") and row[key]}
         for group in OPEN_GROUPS
     )
-    if row["algorithm"] not in ALGORITHMS:
-        raise DamagedRunError(f"unknown algorithm {row['algorithm']!r}")
     if row["state"] not in STATES:
         raise DamagedRunError(f"unknown state {row['state']!r}")
     settings = RunConfig(
         row["env"],
-        ALGORITHMS[row["algorithm"]].base,
+        stored_algorithm(row["algorithm"]).base,
         **{name: from_text(row[name]) for name in _SETTINGS},
         hyperparameters=[(name, from_text(value)) for name, value in hyperparameters.items()],
     )

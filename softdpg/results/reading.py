@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.algorithms.registry import Algorithm, find
 from softdpg.errors import UserError
 from softdpg.results.records import SMOOTHING, DamagedRunError, Items, Run, without_repeats
 from softdpg.runs.config import RunConfig
@@ -175,7 +175,15 @@ def _read_csv(path: Path) -> list[Run]:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (TypeError, ValueError, OverflowError, AttributeError, csv.Error, DamagedRunError) as error:
-        raise UserError(f"{path}: damaged row: {error}") from None
+        raise UserError(f"{path}: unreadable row: {error}") from None
+
+
+def stored_algorithm(name: str) -> Algorithm:
+    """The algorithm that a row of a CSV names; a damaged run if there is none, as without a plug-in it had then."""
+    try:
+        return find(name)
+    except UserError as error:
+        raise DamagedRunError(str(error)) from None
 
 
 def _run_from_rows(rows: list[dict[str, str]]) -> Run:
@@ -188,9 +196,7 @@ def _run_from_rows(rows: list[dict[str, str]]) -> Run:
         }
         for group in OPEN_GROUPS
     )
-    if first["algorithm"] not in ALGORITHMS:
-        raise DamagedRunError(f"unknown algorithm {first['algorithm']!r}")
-    entry = ALGORITHMS[first["algorithm"]]
+    entry = stored_algorithm(first["algorithm"])
     values = np.array([[float(row["mean"]), float(row["std"])] for row in rows])
     return Run(
         name=first["run"],

@@ -135,7 +135,7 @@ def test_nothing_to_read_is_one_clear_line(tmp_path):
     [
         ("a,b\n1,2\n", "not a results.csv of softdpg: no column run, env"),
         ("", "not a results.csv of softdpg"),
-        (None, "damaged row: could not convert string to float: 'x'"),
+        (None, "unreadable row: could not convert string to float: 'x'"),
     ],
 )
 def test_a_foreign_or_damaged_csv_is_one_clear_line(tmp_path, text, message):
