@@ -1,6 +1,5 @@
 """The race in pictures: data profiles, and learning curves with the finishing line drawn in."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
@@ -14,12 +13,7 @@ from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.figures import FOOTER_HEIGHT, PANEL_HEIGHT, PANEL_WIDTH, PANELS_PER_ROW, STYLE
 from softdpg.report.style import env_title, style
 from softdpg.report.tables import format_steps
-from softdpg.results.race import Entry, Race, compared, profile
-
-COSTS: tuple[tuple[str, Callable[[Entry], float]], ...] = (
-    ("CPU seconds of training", lambda entry: entry.seconds),
-    ("environment steps", lambda entry: entry.steps),
-)
+from softdpg.results.race import COSTS, Entry, Race, compared, profile
 
 
 def write_race_figures(race: Race, out: Path) -> list[Path]:
@@ -41,20 +35,21 @@ def profile_figure(race: Race) -> Figure | None:
     names, columns = compared(race)
     if not columns:
         return None
-    figure = _figure(2, 1, 3.4)
-    for axes, (label, cost) in zip(figure.subplots(1, 2, sharey=True), COSTS, strict=True):
+    figure = _figure(2, 1, 3.4, len(names))
+    for axes, cost in zip(figure.subplots(1, 2, sharey=True), COSTS, strict=True):
         profiles = {name: profile(race, name, columns, cost) for name in names}
         costs = [value for p in profiles.values() for value in p.costs]
         low, high = (0.7 * min(costs), 1.4 * max(costs)) if costs else (1.0, 10.0)
-        for name, (reached, shares) in profiles.items():
+        for name, (reached, shares, until) in profiles.items():
             look = style(name)
-            x, y = [low, *reached, high], [0.0, *shares, shares[-1] if shares else 0.0]
+            end = max([low, *reached, min(until, high)])  # a line that goes on would say that it was still running
+            x, y = [low, *reached, end], [0.0, *shares, shares[-1] if shares else 0.0]
             lines = axes.step(x, y, where="post", color=look.color, label=ALGORITHMS[name].label)
             if look.dash:
                 lines[0].set_dashes(look.dash)
             axes.plot(reached, shares, look.marker, color=look.color, markersize=3)
         _log_costs(axes, (1, 2, 5))
-        axes.set(xlabel=label, xlim=(low, high), ylim=(-0.02, 1.02))
+        axes.set(xlabel=cost.label, xlim=(low, high), ylim=(-0.02, 1.02))
     figure.axes[0].set_ylabel("share of columns crossed")
     figure.axes[0].yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.0%}"))
     left = [ALGORITHMS[name].label for name in race.contenders if name not in names]
@@ -71,7 +66,7 @@ def curves_figure(race: Race) -> Figure | None:
         return None
     columns = min(len(panels), PANELS_PER_ROW)
     rows = -(-len(panels) // columns)
-    figure = _figure(columns, rows, PANEL_WIDTH)
+    figure = _figure(columns, rows, PANEL_WIDTH, len(race.contenders))
     axes_of = np.atleast_1d(figure.subplots(rows, columns)).ravel()
     for axes in axes_of[len(panels) :]:
         axes.set_visible(False)
@@ -112,18 +107,27 @@ def _log_costs(axes: Axes, ticks: tuple[int, ...]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_steps(round(x)) if x >= 1 else f"{x:g}"))
 
 
-def _figure(columns: int, rows: int, width: float) -> Figure:
-    height = rows * PANEL_HEIGHT + FOOTER_HEIGHT + (0.6 if rows == 1 else 0.0)
-    footer = FOOTER_HEIGHT / height
-    layout = ConstrainedLayoutEngine(h_pad=0.07, rect=(0, footer, 1, 1 - footer))
-    return Figure(figsize=(max(columns * width, 6.8), height), layout=layout)
+def _figure(columns: int, rows: int, panel_width: float, contenders: int) -> Figure:
+    width = max(columns * panel_width, 6.8)
+    footer = FOOTER_HEIGHT + (_legend_rows(contenders, width) - 1) * _LEGEND_HEIGHT
+    height = rows * PANEL_HEIGHT + footer + (0.6 if rows == 1 else 0.0)
+    layout = ConstrainedLayoutEngine(h_pad=0.07, rect=(0, footer / height, 1, 1 - footer / height))
+    return Figure(figsize=(width, height), layout=layout)
+
+
+_LEGEND_WIDTH, _LEGEND_HEIGHT = 1.35, 0.18  # inches of an entry
+
+
+def _legend_rows(contenders: int, width: float) -> int:
+    return -(-contenders // int(width / _LEGEND_WIDTH)) or 1
 
 
 def _footer(figure: Figure, names: list[str], note: str) -> None:
     handles = {label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels())}  # noqa: B905
     labels = [label for label in (ALGORITHMS[name].label for name in names) if label in handles]
+    columns = -(-len(labels) // _legend_rows(len(labels), figure.get_figwidth()))
     legend = figure.legend(
-        [handles[label] for label in labels], labels, loc="lower center", ncols=len(labels), frameon=False
+        [handles[label] for label in labels], labels, loc="lower center", ncols=columns, frameon=False
     )
     legend.set_in_layout(False)
     legend.set_bbox_to_anchor((0.5, 0.17 / figure.get_figheight()))

@@ -4,21 +4,20 @@ from typing import Any
 
 from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.report.plots import Plot, layout_of, meta
-from softdpg.report.race_figures import COSTS
 from softdpg.report.style import env_title, style
-from softdpg.results.race import Column, Race, RaceRun, compared, profile
+from softdpg.results.race import COSTS, Column, Race, RaceRun, compared, profile
 
 
 def race_plots(race: Race) -> list[Plot]:
     """The profiles against CPU seconds and steps, then the learning curves of each column."""
     names, columns = compared(race)
     plots = []
-    for label, cost in COSTS if columns else ():
+    for cost in COSTS if columns else ():
         data = []
         for name in names:
-            reached, shares = profile(race, name, columns, cost)
+            reached, shares, _ = profile(race, name, columns, cost)
             data.append(_line(name, reached, shares, "lines+markers") | {"line": _look(name) | {"shape": "hv"}})
-        layout = layout_of(f"Columns crossed, of {len(columns)}", label, "share of columns")
+        layout = layout_of(f"Columns crossed, of {len(columns)}", cost.label, "share of columns")
         layout["xaxis"]["type"] = "log"
         layout["yaxis"] |= {"range": [0, 1.03], "tickformat": ".0%"}
         plots.append({"data": data, "layout": layout})

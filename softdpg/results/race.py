@@ -203,19 +203,37 @@ def _ordered(columns: Iterable[Column]) -> list[Column]:
     return sorted(columns, key=lambda c: (order.index(c.env) if c.env in order else len(order), c))
 
 
+class Cost(NamedTuple):
+    """What is counted: to the line, infinite if it was not crossed, and with the budget's in that case, if known."""
+
+    label: str
+    to_line: Callable[[Entry], float]
+    or_budget: Callable[[Entry], float | None]
+
+
+COSTS = (
+    Cost("CPU seconds of training", lambda entry: entry.seconds, lambda entry: entry.seconds_or_budget),
+    Cost("environment steps", lambda entry: entry.steps, lambda entry: entry.steps_or_budget),
+)
+
+
 class Profile(NamedTuple):
-    """Share of columns whose line is crossed (median over seeds) at a cost of at most ``costs``; both ascend."""
+    """Share of columns whose line is crossed (median over seeds) at a cost of at most ``costs``; both ascend.
+
+    Nothing is known beyond ``until``, where the last budget of a column that was not crossed came to its end.
+    """
 
     costs: list[float]
     shares: list[float]
+    until: float
 
 
-def profile(race: Race, contender: str, columns: list[Column], cost: Callable[[Entry], float]) -> Profile:
+def profile(race: Race, contender: str, columns: list[Column], cost: Cost) -> Profile:
     """The data profile of a contender over ``columns``, all of which it raced on."""
-    reached = sorted(
-        value for value in (cost(race.columns[column][contender]) for column in columns) if isfinite(value)
-    )
-    return Profile(reached, [(i + 1) / len(columns) for i in range(len(reached))])
+    entries = [race.columns[column][contender] for column in columns]
+    reached = sorted(value for value in map(cost.to_line, entries) if isfinite(value))
+    missed = [cost.or_budget(entry) or 0.0 for entry in entries if not isfinite(cost.to_line(entry))]
+    return Profile(reached, [(i + 1) / len(columns) for i in range(len(reached))], max(missed, default=inf))
 
 
 def compared(race: Race) -> tuple[list[str], list[Column]]:

@@ -8,7 +8,7 @@ from race_runs import ANT, HOPPER, run, two_contenders
 from softdpg.errors import UserError
 from softdpg.report.race_tables import contender_table, entry_text, line_table, ratio_table
 from softdpg.report.race_writing import write_race
-from softdpg.results.race import Column, Race, compared, cost_ratio, fallbacks, profile
+from softdpg.results.race import COSTS, Column, Race, compared, cost_ratio, fallbacks, profile
 from softdpg.results.race_reading import joined, read_earlier, read_race
 from softdpg.runs.crossing import crossing
 
@@ -49,8 +49,10 @@ def test_profile_and_ratio():
     assert list(race.columns) == [ANT, HOPPER]  # the order of the paper's tables
     names, columns = compared(race)
     assert (names, columns) == (["td3", "sbx-sac"], [ANT, HOPPER])
-    assert profile(race, "td3", columns, lambda entry: entry.seconds) == ([4.0, 8.0], [0.5, 1.0])
-    assert profile(race, "sbx-sac", columns, lambda entry: entry.steps) == ([4_000.0], [0.5])
+    seconds, steps = COSTS
+    assert profile(race, "td3", columns, seconds) == ([4.0, 8.0], [0.5, 1.0], math.inf)
+    assert profile(race, "sbx-sac", columns, seconds) == ([12.0], [0.5], 24.0)
+    assert profile(race, "sbx-sac", columns, steps) == ([4_000.0], [0.5], 8_000.0)
     ratio = cost_ratio(race, "td3", "sbx-sac")
     assert ratio.seconds == pytest.approx(1 / 3)  # 4 / 12, and 8 / 24
     assert ratio[1:] == (1.0, 2, 0, 1, 0)  # 4,000 steps each, and 8,000 to a budget of 8,000
