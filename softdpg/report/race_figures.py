@@ -42,7 +42,7 @@ def profile_figure(race: Race) -> Figure | None:
         low, high = (0.7 * min(costs), 1.4 * max(costs)) if costs else (1.0, 10.0)
         for name, (reached, shares, until) in profiles.items():
             look = style(name)
-            end = max([low, *reached, min(until, high)])  # a line that goes on would say that it was still running
+            end = max([low, *reached, min(until, high)])
             x, y = [low, *reached, end], [0.0, *shares, shares[-1] if shares else 0.0]
             lines = axes.step(x, y, where="post", color=look.color, label=ALGORITHMS[name].label)
             if look.dash:
@@ -55,7 +55,7 @@ def profile_figure(race: Race) -> Figure | None:
     left = [ALGORITHMS[name].label for name in race.contenders if name not in names]
     others = f"; on too few of them: {', '.join(left)}" if left else ""
     which = env_title(columns[0].env) if len(columns) == 1 else f"{len(columns)} columns that all of them raced on"
-    _footer(figure, names, f"{which}, median over seeds{others}")
+    _footer(figure, names, f"{which}, median over seeds; a line ends with its budget{others}")
     return figure
 
 

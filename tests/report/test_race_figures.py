@@ -13,8 +13,11 @@ from softdpg.results.race import Race
 @pytest.mark.parametrize(
     ("race", "note"),
     [
-        (two_contenders(), "2 columns that all of them raced on, median over seeds"),
-        (Race([run([10, 10]), run([1, 1], algo="sbx-sac")]), "Hopper (continuous), median over seeds"),
+        (two_contenders(), "2 columns that all of them raced on, median over seeds; a line ends with its budget"),
+        (
+            Race([run([10, 10]), run([1, 1], algo="sbx-sac")]),
+            "Hopper (continuous), median over seeds; a line ends with its budget",
+        ),
     ],
 )
 def test_the_profile_says_what_it_counts(race, note):
