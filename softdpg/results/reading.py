@@ -179,7 +179,7 @@ def _read_csv(path: Path) -> list[Run]:
 
 
 def stored_algorithm(name: str) -> Algorithm:
-    """The algorithm that a row of a CSV names; a damaged run if there is none, as without a plug-in it had then."""
+    """The algorithm that a row of a CSV names; ``DamagedRunError`` if it is not registered, as without its plug-in."""
     try:
         return find(name)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""The table of a race in a page, and what docs/results/race shows against its stored CSV."""
+"""The tables of a race in a page, and what docs/results/race shows against its stored CSV."""
 
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from softdpg.results.race_reading import read_race
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
-
 
 RATIOS = "<!-- ratios: begin -->\n", "<!-- ratios: end -->"
 COLUMNS = "<!-- race: begin -->\n", "<!-- race: end -->"

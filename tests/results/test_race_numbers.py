@@ -154,12 +154,7 @@ def test_files_read_back_give_the_same_files(tmp_path):
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        (
-            "race.csv",
-            "Ant-v5,td3",
-            "Ant-v5,td9",
-            "no algorithm 'td9'; did you mean td3.*SOFTDPG_PLUGINS",
-        ),
+        ("race.csv", "Ant-v5,td3", "Ant-v5,td9", "no algorithm 'td9'; did you mean td3.*SOFTDPG_PLUGINS"),
         ("race.csv", "crossed_at", "somewhere", "no column crossed_at"),
         ("race_curves.csv", "4000,10.0", "2000,10.0", "not finite numbers at increasing steps"),
         ("race_curves.csv", "4000,10.0", "4000,ten", "could not convert"),
