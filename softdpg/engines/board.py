@@ -15,6 +15,7 @@ from softdpg.errors import UserError
 from softdpg.runs.display import Pace
 
 LINE_EVERY = 60.0  # seconds between two lines where there is no terminal
+PACE_OVER = 600.0  # seconds that the pace is taken over: evaluations and compilation stand still for a minute
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -28,7 +29,8 @@ class Board:
     def __init__(self, jobs: Sequence[Job], console: Console) -> None:
         self.jobs, self.console = list(jobs), console
         self.steps = sum(job.config.steps for job in jobs)
-        self.pace = Pace()
+        self.race = any(job.config.goal is not None for job in jobs)
+        self.pace = Pace(PACE_OVER)
         self._status = {job: job.directory.read_status() for job in jobs}
         self._failed: dict[Job, str] = {}
         self._next_line = 0.0
@@ -60,7 +62,8 @@ class Board:
             if self._state(job) != "finished":
                 self._status[job] = job.directory.read_status()
         done = sum(self._step(job) for job in self.jobs)
-        self.pace.update(done)
+        # Not what is done: a run that crosses its line is done with its whole budget at once, which nobody computed.
+        self.pace.update(sum(int(status.get("step", 0)) for status in self._status.values()))
         if self.console.is_terminal:
             self._live.update(Group(self._table(), self._total(done)), refresh=True)
         elif time.monotonic() >= self._next_line:
@@ -79,7 +82,8 @@ class Board:
         counts = [f"{states.count(state)} {state}" for state in ("finished", "running", "failed") if state in states]
         rest = len(states) - sum(states.count(state) for state in ("finished", "running", "failed"))
         counts += [f"{rest} waiting"] if rest else []
-        pace = f"{self.pace.speed:,.0f} steps/s, {self.pace.left(self.steps - done)} left"
+        at_most = "at most " if self.race else ""
+        pace = f"{self.pace.speed:,.0f} steps/s, {at_most}{self.pace.left(self.steps - done)} left"
         return f"{', '.join(counts)}; {done:,}/{self.steps:,} steps, {pace}"
 
     def _total(self, done: int) -> Table:
@@ -101,12 +105,11 @@ class Board:
         table = Table(box=None, padding=(0, 1), header_style="bold")
         for header in ("environment", "algorithm", "seeds"):
             table.add_column(header, no_wrap=True)
-        race = any(job.config.goal is not None for job in self.jobs)
-        for header in ("steps", "steps/s", "last evaluation", *(("line", "CPU s") if race else ())):
+        for header in ("steps", "steps/s", "last evaluation", *(("line", "CPU s") if self.race else ())):
             table.add_column(header, justify="right", no_wrap=True)
         for row, jobs in rows.items():
             if row in shown:
-                table.add_row(*row, *self._cells(jobs), *(self._race_cells(jobs) if race else ()))
+                table.add_row(*row, *self._cells(jobs), *(self._race_cells(jobs) if self.race else ()))
         if len(shown) < len(rows):
             table.add_row(f"and {len(rows) - len(shown)} more rows", style="dim")
         return table

@@ -156,6 +156,25 @@ def test_the_board_shows_every_run(tmp_path):
     assert "1 finished, 2 running, 1 failed, 8 waiting; 1,510/12,000 steps" in shown[-1]
 
 
+def test_the_board_of_a_race_counts_the_pace_of_steps_that_were_taken(tmp_path, monkeypatch):
+    """A run that crosses early is done with its budget; the steps that it saved make nothing faster."""
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    jobs = [make_job(RunConfig("Pendulum-v1", "ddpg", 10_000, seed, goal=-200.0), tmp_path) for seed in range(2)]
+    for job in jobs:
+        job.path.mkdir(parents=True)
+        job.directory.write_status("running", 0, 10_000, 0.0)
+    console = Console(file=io.StringIO(), width=120)
+    board = Board(jobs, console)
+    board.update()
+    clock[0] = 200.0
+    jobs[0].directory.write_status("finished", 400, 10_000, 100.0)
+    jobs[1].directory.write_status("running", 600, 10_000, 100.0)
+    board.update()
+    last = console.file.getvalue().splitlines()[-1]
+    assert last == "1 finished, 1 running; 10,600/20,000 steps, 10 steps/s, at most 0:15:40 left"
+
+
 def test_reasons_of_failures(tmp_path):
     (tmp_path / "train.log").write_text("12 steps\nsoftdpg: error: no such thing\n")
     assert process.reason(tmp_path, 2) == "no such thing"
