@@ -23,9 +23,9 @@ help:  ## Show the targets
 demo: .venv/.runtime  ## Race Soft TD3 against SAC on MountainCar with discrete rewards; a table and pictures in 5 minutes
 	$(BIN)/softdpg demo
 
-# Three at a time, as some of them wait for most of theirs.
+# Four at a time, as some of them wait for most of theirs; who has done his part takes tests from the others.
 test: .venv/.dev  ## Run the test suite (about 15 minutes on two slow cores the first time, then less)
-	$(BIN)/python -m pytest -n 3 -m "not slow" tests
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not slow" tests
 
 # As users have it; tests/conftest.py has XLA compile quickly instead.
 OPTIMIZED := XLA_FLAGS=--xla_cpu_multi_thread_eigen=false

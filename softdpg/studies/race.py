@@ -51,7 +51,12 @@ def race(
     lines = _lines(envs, goal)
     if not algos:
         raise UserError("--algos needs at least one algorithm")
-    for name, value, least in (("seeds", seeds, 1), ("first-seed", first_seed, 0), ("budget", budget, 1)):
+    for name, value, least in (
+        ("seeds", seeds, 1),
+        ("first-seed", first_seed, 0),
+        ("budget", budget, 1),
+        ("hold", hold, 0),
+    ):
         if value < least:
             raise UserError(f"--{name} must be at least {least}, not {value}")
     # Seed by seed, and the contenders of a column one after the other: what else the machine does meets all alike.

@@ -156,7 +156,7 @@ def test_through_a_ray_cluster_that_loses_a_node(tmp_path, monkeypatch):
         (["Pendulum"], {"seeds": 0}, "--seeds must be at least 1, not 0"),
         (["Pendulum"], {"first_seed": -1}, "--first-seed must be at least 0, not -1"),
         (["Pendulum"], {"budget": 0}, "--budget must be at least 1, not 0"),
-        (["Pendulum"], {"hold": -1}, "--after-crossing must be at least 0"),
+        (["Pendulum"], {"hold": -1}, "--hold must be at least 0, not -1"),
         (["Pendulum"], {"algos": ["sbx-sca"]}, "no algorithm 'sbx-sca'; did you mean sbx-sac"),
         (["Pendulum"], {"algos": []}, "--algos needs at least one algorithm"),
         (["Pendulum"], {"workers": 0}, "--workers must be at least 1, not 0"),
