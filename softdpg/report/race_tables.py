@@ -1,5 +1,6 @@
 """The race in tables: time to the line by column and contender, one contender against another, what it cost."""
 
+from collections import Counter
 from collections.abc import Sequence
 from math import isfinite
 
@@ -31,12 +32,27 @@ def race_sections(race: Race) -> list[Section]:
     """Everything in text that the race has to show."""
     budgets = sorted({run.settings.steps for run in race.runs})
     notes = [*HOW_TO_READ, f"Budget: {' or '.join(map(format_steps, budgets))} steps."]
+    notes += processors_note(race)
     tables = [main_table(race), contender_table(race)]
     if ablated(race):
         notes.append(HOW_TO_READ_EFFECTS)
     elif len(race.contenders) > 1:
         tables.append(ratio_table(race))
     return [Section("race", "The race", notes, tables)]
+
+
+def processors_note(race: Race) -> list[str]:
+    """Whose runs were made on which processor, if there are several: CPU seconds are the machine's, steps are not."""
+    known = Counter((dict(run.machine).get("processor"), run.contender) for run in race.runs)
+    by_processor: dict[str, list[str]] = {}
+    for name in race.contenders:
+        for (processor, contender), runs in known.items():
+            if contender == name and processor:
+                by_processor.setdefault(str(processor), []).append(f"{ALGORITHMS[name].label} {runs}")
+    if len(by_processor) < 2:
+        return []
+    who = "; ".join(f"{processor}: {', '.join(runs)}" for processor, runs in sorted(by_processor.items()))
+    return [f"The runs are from different processors, so that CPU seconds compare less well than steps. Runs on {who}."]
 
 
 def ablated(race: Race) -> str:

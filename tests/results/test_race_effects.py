@@ -1,12 +1,13 @@
 """What a variant costs in units of its base: by hand-made runs, and the tables of a race that is an ablation."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from race_runs import ANT, HOPPER, run, two_contenders
 
-from softdpg.report.race_tables import ablated, effect_table, main_table, race_sections
+from softdpg.report.race_tables import ablated, effect_table, main_table, processors_note, race_sections
 from softdpg.report.race_writing import write_race
 from softdpg.results.race import Race, effect
 from softdpg.results.race_reading import read_race
@@ -80,6 +81,19 @@ def test_an_ablation_has_a_row_for_each_variant():
     (section,) = race_sections(race)
     assert section.tables[0].title == "To the line with one ingredient changed"
     assert len(section.tables) == 2  # every contender against every other would be as wide as it is long
+
+
+def test_processors_are_named_if_they_differ():
+    """CPU seconds of two processors do not stand side by side without a word; an unknown machine counts nowhere."""
+    old, new = ({"processor": name, "cores": 2} for name in ("Old", "New"))
+    runs = ablation().runs
+    assert processors_note(Race(runs)) == []
+    assert processors_note(Race([replace(run, machine=tuple(old.items())) for run in runs])) == []
+    machines = [old, old, {}, new, new, new]
+    mixed = Race([replace(run, machine=tuple(m.items())) for run, m in zip(runs, machines, strict=True)])
+    (note,) = processors_note(mixed)
+    assert note.endswith("Runs on New: Soft TD3 (ours) 1, oCPG 2; Old: Soft TD3 (ours) 1, oCPG 1.")
+    assert note in race_sections(mixed)[0].notes
 
 
 def test_its_files_read_back_are_the_same(tmp_path):
