@@ -40,7 +40,7 @@ def test_the_tables_take_the_places_between_their_markers():
         with_tables("# Title\n", race)
 
 
-@pytest.mark.parametrize("folder", ["race", "before", "ablation"])
+@pytest.mark.parametrize("folder", ["race", "before", "ablation", "ablation/bodies"])
 @pytest.mark.usefixtures("ablations")
 def test_a_published_race_is_what_its_csv_says(tmp_path, folder):
     published = RESULTS / folder

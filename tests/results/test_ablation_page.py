@@ -17,11 +17,26 @@ def race(ablations):
 
 
 @pytest.fixture(scope="module")
+def bodies(ablations):
+    """The second part of the ablation, on a cheetah, a hopper and a lander."""
+    return Race(read_race(FOLDER / "bodies/race.csv")[0])
+
+
+@pytest.fixture(scope="module")
 def rows():
     """Cells of the page's table rows by the first one."""
     lines = [line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {first: rest for first, *rest in cells}
+    return {(first, len(rest)): rest for first, *rest in cells}
+
+
+def label(name):
+    return ALGORITHMS[name].label.removeprefix("Soft TD3: ")
+
+
+def steps_by_seed(entry):
+    runs = sorted(entry.runs, key=lambda run: run.settings.seed) if entry else []
+    return ", ".join("–" if run.crossing is None else f"{run.steps_to_line / 1000:.0f}" for run in runs)
 
 
 def test_every_variant_has_its_ratios_and_misses(race, rows, ablations):
@@ -35,7 +50,7 @@ def test_every_variant_has_its_ratios_and_misses(race, rows, ablations):
         if {run.machine for run in runs} != machine:  # CPU seconds of one processor in units of another's
             ratios[0] += " †"
         missed = str(sum(run.crossing is None for run in runs))
-        assert rows[ALGORITHMS[name].label.removeprefix("Soft TD3: ")] == [*ratios, missed]
+        assert rows[label(name), 3] == [*ratios, missed]
 
 
 @pytest.mark.parametrize("column", ["InvertedDoublePendulum", "Pendulum", "MountainCar", "InvertedPendulum"])
@@ -44,10 +59,21 @@ def test_steps_with_and_without_smoothing(race, rows, column):
         runs = [run for run in race.runs if run.contender == contender and f"/{column}Discrete-" in run.settings.env]
         return [run.steps_to_line for run in sorted(runs, key=lambda run: run.settings.seed)]
 
-    with_smoothing, without = rows[f"{column}Discrete"]
+    with_smoothing, without = rows[f"{column}Discrete", 2]
     assert with_smoothing == ", ".join(f"{int(n):,}" for n in steps("soft-td3"))
     if column == "InvertedPendulum":
         assert steps("without-smoothed-target") == [float("inf")] * 3
         assert without.startswith("none in 60,000")
     else:
         assert without == ", ".join(f"{int(n):,}" for n in steps("without-smoothed-target"))
+
+
+def test_steps_and_ratios_on_harder_columns(bodies, rows):
+    for name in bodies.contenders:
+        columns = [steps_by_seed(bodies.columns[column].get(name)) for column in bodies.columns]
+        found = effect(bodies, name, "soft-td3")
+        ratio = f"{found.steps.value:.2f} [{found.steps.low:.2f}, {found.steps.high:.2f}]" if name != "soft-td3" else ""
+        seconds = f"{found.seconds.value:.2f}" if name != "soft-td3" else ""
+        assert rows[label(name), 5] == [*columns, ratio, seconds]
+    assert {run.settings.steps for run in bodies.runs} == {120_000}
+    assert len({run.machine for run in bodies.runs}) == 1
