@@ -23,7 +23,7 @@ help:  ## Show the targets
 demo: .venv/.runtime  ## Race Soft TD3 against SAC on MountainCar with discrete rewards; a table and pictures in 5 minutes
 	$(BIN)/softdpg demo
 
-# Four at a time, as some of them wait for most of theirs; who has done his part takes tests from the others.
+# Four at a time, as some of them wait for most of theirs; one that is idle takes tests from the others.
 test: .venv/.dev  ## Run the test suite (about 15 minutes on two slow cores the first time, then less)
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not slow" tests
 

@@ -39,3 +39,9 @@ def two_contenders(ours="td3"):
             run([1, 1, 1, 9.5], algo="sbx-sac", pace=6.0),
         ]
     )
+
+
+def steps_by_seed(entry):
+    """Steps to the line in thousands, as the pages have them: a dash for a miss, empty for a contender without runs."""
+    runs = sorted(entry.runs, key=lambda run: run.settings.seed) if entry else []
+    return ", ".join("–" if run.crossing is None else f"{run.steps_to_line / 1000:.0f}" for run in runs)

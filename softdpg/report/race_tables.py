@@ -43,15 +43,17 @@ def race_sections(race: Race) -> list[Section]:
 
 def processors_note(race: Race) -> list[str]:
     """Whose runs were made on which processor, if there are several: CPU seconds are the machine's, steps are not."""
-    known = Counter((dict(run.machine).get("processor"), run.contender) for run in race.runs)
-    by_processor: dict[str, list[str]] = {}
-    for name in race.contenders:
-        for (processor, contender), runs in known.items():
-            if contender == name and processor:
-                by_processor.setdefault(str(processor), []).append(f"{ALGORITHMS[name].label} {runs}")
-    if len(by_processor) < 2:
+    runs = Counter((str(dict(run.machine).get("processor") or ""), run.contender) for run in race.runs)
+    processors = sorted({processor for processor, _ in runs if processor})
+    if len(processors) < 2:
         return []
-    who = "; ".join(f"{processor}: {', '.join(runs)}" for processor, runs in sorted(by_processor.items()))
+    counts = {
+        processor: [
+            f"{ALGORITHMS[name].label} {runs[processor, name]}" for name in race.contenders if runs[processor, name]
+        ]
+        for processor in processors
+    }
+    who = "; ".join(f"{processor}: {', '.join(counted)}" for processor, counted in counts.items())
     return [f"The runs are from different processors, so that CPU seconds compare less well than steps. Runs on {who}."]
 
 

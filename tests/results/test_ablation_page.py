@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from race_runs import steps_by_seed
 
 from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.results.race import Race, effect
@@ -24,7 +25,7 @@ def bodies(ablations):
 
 @pytest.fixture(scope="module")
 def rows():
-    """Cells of the page's table rows by the first one."""
+    """Cells of the page's table rows by the first one and how many follow, which tells the tables apart."""
     lines = [line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {(first, len(rest)): rest for first, *rest in cells}
@@ -32,11 +33,6 @@ def rows():
 
 def label(name):
     return ALGORITHMS[name].label.removeprefix("Soft TD3: ")
-
-
-def steps_by_seed(entry):
-    runs = sorted(entry.runs, key=lambda run: run.settings.seed) if entry else []
-    return ", ".join("–" if run.crossing is None else f"{run.steps_to_line / 1000:.0f}" for run in runs)
 
 
 def test_every_variant_has_its_ratios_and_misses(race, rows, ablations):

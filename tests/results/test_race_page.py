@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from race_runs import steps_by_seed
 
 from softdpg.report.style import env_title
 from softdpg.results.race import Race
@@ -17,14 +18,6 @@ def race():
     return Race(read_race(FOLDER / "race.csv")[0])
 
 
-def cell(entry):
-    """Steps to the line in thousands, seed by seed; a dash for a miss."""
-    if entry is None or not entry.runs:
-        return ""
-    steps = [run.steps_to_line for run in entry.runs]
-    return ", ".join("–" if step == float("inf") else f"{step / 1_000:.0f}" for step in steps)
-
-
 def test_steps_of_the_small_ones(race):
     lines = [line for line in (FOLDER / "README.md").read_text().splitlines() if line.startswith("| ")]
     shown = {line.split(" | ")[0].removeprefix("| "): line for line in lines}
@@ -32,5 +25,5 @@ def test_steps_of_the_small_ones(race):
     assert len(raced) == 10
     for column in raced:
         title = env_title(column.env)
-        cells = [cell(race.columns[column].get(name)) for name in CONTENDERS]
+        cells = [steps_by_seed(race.columns[column].get(name)) for name in CONTENDERS]
         assert shown[title] == f"| {' | '.join([title, *cells])} |"
