@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-optimized bench format lint type docs check-codestyle lock clean
+.PHONY: help demo test test-all test-extended test-random bench format lint type docs check-codestyle lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -23,19 +23,29 @@ help:  ## Show the targets
 demo: .venv/.runtime  ## Race Soft TD3 against SAC on MountainCar with discrete rewards; a table and pictures in 5 minutes
 	$(BIN)/softdpg demo
 
-# Four at a time, as some of them wait for most of theirs; one that is idle takes tests from the others.
-test: .venv/.dev  ## Run the test suite (about 15 minutes on two slow cores the first time, then less)
-	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not slow" tests
+# Three processes: some tests wait for other processes. An idle one takes tests from the others.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 
-# As users have it; tests/conftest.py has XLA compile quickly instead.
+test: .venv/.dev  ## Run the tests: at most 5 minutes on two cores
+	$(PYTEST) -m "not extended" tests
+
+test-all: test test-extended  ## Run all tests, the long ones included: about 30 minutes
+
+# With XLA's optimisations, as users have them; tests/conftest.py turns them off. The update and exact resume run again.
 OPTIMIZED := XLA_FLAGS=--xla_cpu_multi_thread_eigen=false
 
-test-slow: .venv/.dev  ## Run the long learning tests
-	$(OPTIMIZED) $(BIN)/python -m pytest -n 2 -m slow --timeout 3600 tests
-
-test-optimized: .venv/.dev  ## Run the tests of the update and of exact resume with XLA's optimisations
-	$(OPTIMIZED) $(BIN)/python -m pytest -n 2 -m "not slow" \
+test-extended: .venv/.dev
+	$(OPTIMIZED) $(PYTEST) -m extended --timeout 1800 tests
+	$(OPTIMIZED) $(PYTEST) -m "not extended" \
 		tests/algorithms/test_update.py tests/algorithms/test_family.py tests/runs/test_resume.py
+	.ci/user_way.sh
+
+MINUTES ?= 30
+test-random: .venv/.dev  ## Run the property tests with fresh random examples for MINUTES=30
+	end=$$(($$(date +%s) + 60 * $(MINUTES))); \
+	while [ $$(date +%s) -lt $$end ]; do \
+		$(PYTEST) -q -m hypothesis --timeout 1800 --hypothesis-profile=random --hypothesis-seed=$$(date +%s) tests || exit 1; \
+	done
 
 bench: .venv/.dev  ## Measure throughput and memory beside SBX and SB3, checkpoints, environment wrappers, exported policies
 	$(BIN)/python benchmarks/throughput.py

@@ -107,7 +107,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 import my_env
 import policy
 from softdpg import SoftTD3
-from softdpg.algorithms.export import read_safetensors
+from softdpg.export import read_safetensors
 
 session = onnxruntime.InferenceSession("runs/whole/policy.onnx")
 model = SoftTD3.load("runs/whole/model.zip", device="cpu")

@@ -1,9 +1,8 @@
-"""What the reward rules cost: steps per second of each environment beside those of its base.
+"""Measure the cost of the reward rules: steps per second of each environment beside its base environment.
 
-Both are made by ``gymnasium.make`` with its default wrappers and get the same seed and the same random actions, so that
-they run through the same states. Blocks alternate, the order within a pair as well, and each block is timed by the CPU
-time of the process: what else the machine does hits both alike. The figure is the median over pairs of wrapped time
-over base time, with the quartiles.
+``gymnasium.make`` makes both with its default wrappers. Both get the same seed and the same random actions, so both
+visit the same states. Blocks of steps alternate, and each is timed by the CPU time of the process, so that other load
+affects both alike. The result is the median and the quartiles, over pairs of blocks, of wrapped time / base time.
 
     python benchmarks/envs.py [--names Pendulum MountainCar] [--seconds 6] [--observe-progress]
 """
@@ -20,7 +19,7 @@ from softdpg.envs import DISCRETE_ENVS
 
 
 class Stepper:
-    """An environment and the random actions it is driven by, in blocks of a fixed number of steps."""
+    """An environment with random actions, stepped in blocks."""
 
     def __init__(self, env_id: str, **kwargs: Any):
         self.env = gym.make(env_id, **kwargs)
@@ -69,11 +68,13 @@ def main(names: tuple[str, ...] = tuple(DISCRETE_ENVS), seconds: float = 6.0, ob
         seconds: time spent on each.
         observe_progress: measure with the rule's memory appended to the observation.
     """
-    print(f"{'environment':<24}{'base us':>9}{'ours us':>9}{'base steps/s':>14}{'ours steps/s':>14}   time ratio")
+    print(
+        f"{'environment':<24}{'base us':>9}{'softdpg us':>12}{'base steps/s':>14}{'softdpg steps/s':>17}   time ratio"
+    )
     for name in names:
         base_us, wrapped_us, (low, middle, high) = measure(name, seconds, observe_progress=observe_progress)
         print(
-            f"{name:<24}{base_us:>9.2f}{wrapped_us:>9.2f}{1e6 / base_us:>14,.0f}{1e6 / wrapped_us:>14,.0f}"
+            f"{name:<24}{base_us:>9.2f}{wrapped_us:>12.2f}{1e6 / base_us:>14,.0f}{1e6 / wrapped_us:>17,.0f}"
             f"   {middle:.3f} [{low:.3f}, {high:.3f}]"
         )
 

@@ -1,4 +1,4 @@
-"""Time of one action of an exported policy beside ``predict``, on one thread.
+"""Measure the time of one action of an exported policy beside ``predict``, on one thread.
 
 Writes benchmarks/results/export_latency.json and prints the table of docs/tutorials/deploying.md.
 """
@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# Before NumPy and JAX are imported, which read them then.
+# NumPy and JAX read these when they are imported.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NPROC": "1"}
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
 
@@ -20,8 +20,8 @@ import numpy as np
 import onnxruntime
 
 from softdpg import SoftDDPG
-from softdpg.algorithms.export import read_safetensors
-from softdpg.runs.provenance import provenance
+from softdpg.export import read_safetensors
+from softdpg.runs.process import provenance
 
 ENVS = ("softdpg/PendulumDiscrete-v0", "softdpg/HalfCheetahDiscrete-v0", "softdpg/HumanoidDiscrete-v0")
 OUT = Path(__file__).parent / "results" / "export_latency.json"
@@ -45,7 +45,7 @@ def policies(env_id: str, folder: Path):
 
 
 def microseconds(act, repeats: int = 2_000) -> float:
-    """Median time of a call."""
+    """Return the median time of a call."""
     for _ in range(100):
         act()
     times = np.empty(repeats)
@@ -62,9 +62,9 @@ def main() -> None:
     for env_id in ENVS:
         with tempfile.TemporaryDirectory() as folder:
             row = measured.setdefault(env_id, {})
-            contenders = dict(policies(env_id, Path(folder)))
-            expected = contenders["predict"]()
-            for name, act in contenders.items():
+            actors = dict(policies(env_id, Path(folder)))
+            expected = actors["predict"]()
+            for name, act in actors.items():
                 worst = max(worst, float(np.max(np.abs(act() - expected))))
                 row[name] = round(microseconds(act), 1)
     machine = provenance()["machine"]

@@ -1,7 +1,7 @@
-"""Two environments of your own: a point mass that is paid only at its goal, with a fixed goal and with goals for HER.
+"""Two custom environments: a point mass with a sparse reward, with a fixed goal and with changing goals for HER.
 
-Importing this module registers ``PointMass-v0`` and ``PointMassGoal-v0`` with Gymnasium, so that both work wherever an
-id is taken: by ``gym.make``, by models of Stable-Baselines3 and of softdpg, and on the command line:
+Importing this module registers ``PointMass-v0`` and ``PointMassGoal-v0`` with Gymnasium. Both ids then work in
+``gym.make``, in models of Stable-Baselines3 and softdpg, and on the command line:
 
     softdpg train --env examples.point_mass:PointMass-v0 --algo soft-td3 --steps 20000 --out runs/point_mass
 """
@@ -13,13 +13,13 @@ import numpy as np
 
 SIDE = 1.0  # metres: the arena is a square around the origin
 RADIUS = 0.05  # within 5 cm of the goal is at the goal
-SPEED = 0.1  # metres a step along each axis, at full action
+SPEED = 0.1  # metres per step along each axis, at full action
 STEPS = 50  # time limit: crossing the arena takes 10
-SIZE = 200  # pixels of a picture's side
+SIZE = 200  # width and height of a rendered frame, in pixels
 
 
 class _Arena(gym.Env):
-    """What both have in common: a square of 1 by 1 metre and a mass in it that moves as it is told."""
+    """The common part: a square of 1 by 1 metre and a mass that moves in it."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
 
@@ -44,7 +44,7 @@ class _Arena(gym.Env):
         self.position = np.clip(self.position + velocity, self.place.low, self.place.high)
 
     def render(self) -> np.ndarray | None:
-        """The arena from above: the goal in green, the mass in black."""
+        """Render the arena from above: the goal in green, the mass in black."""
         if self.render_mode is None:
             return None
         picture = np.full((SIZE, SIZE, 3), 255, np.uint8)
@@ -55,19 +55,19 @@ class _Arena(gym.Env):
 
 
 def at_goal(position: np.ndarray, goal: np.ndarray) -> Any:
-    """Whether positions ``(..., 2)`` are within ``RADIUS`` of goals ``(..., 2)``: ``(...)``, Booleans."""
+    """Tell whether positions ``(..., 2)`` are within ``RADIUS`` of goals ``(..., 2)``: Booleans ``(...)``."""
     return np.linalg.norm(position - goal, axis=-1) < RADIUS
 
 
 class PointMass(_Arena):
-    """``PointMass-v0``: find a goal that never moves and that nothing points to, and stay there.
+    """``PointMass-v0``: find a goal that never moves and is not observed, and stay there.
 
     **Observation** ``Box(-0.5, 0.5, (2,), float32)``: x and y of the mass, in metres.
 
     **Action** ``Box(-1, 1, (2,), float32)``: the velocity along x and y. A step moves the mass by 0.1 m times the
     action; the walls of the arena stop it.
 
-    **Starting state**: the mass anywhere in the arena outside of the goal, uniformly.
+    **Starting state**: the mass is placed uniformly in the arena, outside the goal.
 
     **Reward**
 
@@ -79,10 +79,10 @@ class PointMass(_Arena):
     **Episode end**: truncated after 50 steps, never terminated. ``info["is_success"]`` says whether the mass is at the
     goal.
 
-    **Ceiling** of the return: 50; with the shortest ways about 47 on average. A uniformly random policy touches the
+    **Ceiling** of the return: 50; about 47 on average on the shortest paths. A uniformly random policy reaches the
     goal in about 1 of 6 episodes.
 
-    **Arguments**: ``goal``, (0.25, 0.25) unless given; ``render_mode``, None or ``"rgb_array"``.
+    **Arguments**: ``goal``, (0.25, 0.25) by default; ``render_mode``, None or ``"rgb_array"``.
 
     **Version history**: v0, as above.
     """
@@ -97,7 +97,7 @@ class PointMass(_Arena):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Put the mass somewhere."""
+        """Place the mass at random."""
         super().reset(seed=seed)
         self.position = self._anywhere_but_at_the_goal()
         return self.position.copy(), {}
@@ -110,11 +110,11 @@ class PointMass(_Arena):
 
 
 class PointMassGoal(_Arena):
-    """``PointMassGoal-v0``: go to a goal that is another one in each episode; made for hindsight replay.
+    """``PointMassGoal-v0``: reach a goal that changes with each episode; made for hindsight replay.
 
-    **Observation**: a Dict, as ``HerReplayBuffer`` wants it, of three ``Box(-0.5, 0.5, (2,), float32)`` in metres.
+    **Observation**: a Dict, as ``HerReplayBuffer`` requires, of three ``Box(-0.5, 0.5, (2,), float32)`` in metres.
 
-    | key | what it is |
+    | key | meaning |
     | --- | --- |
     | ``observation`` | x and y of the mass |
     | ``achieved_goal`` | the same: where the mass is |
@@ -122,7 +122,7 @@ class PointMassGoal(_Arena):
 
     **Action** and motion: those of ``PointMass-v0``.
 
-    **Starting state**: goal and mass anywhere in the arena, uniformly, the mass outside of the goal.
+    **Starting state**: goal and mass are placed uniformly in the arena, the mass outside the goal.
 
     **Reward**: ``compute_reward(achieved_goal, desired_goal, info)``
 
@@ -133,7 +133,7 @@ class PointMassGoal(_Arena):
 
     **Episode end**: that of ``PointMass-v0``.
 
-    **Ceiling** of the return: 0; with the shortest ways about -4 on average.
+    **Ceiling** of the return: 0; about -4 on average on the shortest paths.
 
     **Arguments**: ``render_mode``, None or ``"rgb_array"``.
 
@@ -149,7 +149,7 @@ class PointMassGoal(_Arena):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Put goal and mass somewhere."""
+        """Place goal and mass at random."""
         super().reset(seed=seed)
         self.goal = self._anywhere()
         self.position = self._anywhere_but_at_the_goal()
@@ -162,7 +162,7 @@ class PointMassGoal(_Arena):
         return self._observation(), reward, False, False, {"is_success": reward == 0.0}
 
     def compute_reward(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:
-        """Rewards ``(...)`` of achieved goals ``(..., 2)`` had the goals been ``(..., 2)``: what HER asks for."""
+        """Return the rewards ``(...)`` for achieved and desired goals ``(..., 2)``; HER calls this with new goals."""
         return np.where(at_goal(achieved_goal, desired_goal), 0.0, -1.0).astype(np.float32)
 
     def _observation(self) -> dict[str, np.ndarray]:

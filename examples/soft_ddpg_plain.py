@@ -2,9 +2,9 @@
 
     python examples/soft_ddpg_plain.py
 
-learns to swing up and hold a Pendulum whose reward comes in steps (``softdpg/PendulumDiscrete-v0``). Read it first: it
-is Algorithm 1 to the letter (``estimator="paper"`` in the package), every state goes through the critic once for each
-of the N samples, and nothing is done for speed. The package computes the same numbers about ten times as fast:
+This learns to swing up and hold a Pendulum with discrete rewards (``softdpg/PendulumDiscrete-v0``). Read this file
+first: it is Algorithm 1 to the letter (``estimator="paper"`` in the package). Every state goes through the critic once
+per sample, and nothing is optimised for speed. The package computes the same numbers about ten times as fast;
 ``tests/algorithms/test_update.py`` compares its update with the one below.
 
 Shapes: B transitions in a batch, N samples, d components of a state, m of an action.
@@ -29,7 +29,7 @@ STEPS, WARM_UP, EVALUATE_EVERY = 20_000, 1_000, 1_000
 HIDDEN = (128, 128)  # the paper: (400, 300)
 N, SIGMA = 16, 0.2  # the paper: N = 50
 BATCH, LEARNING_RATE, GAMMA, TAU = 128, 1e-3, 0.99, 0.005  # the paper: 256, 1e-4, 0.99, 0.005
-EXPLORATION = 0.1  # standard deviation of the noise on the action that is played
+EXPLORATION = 0.1  # standard deviation of the exploration noise
 
 Network = Callable[..., jax.Array]
 
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
 
 class State(NamedTuple):
-    """A network as it is trained: its parameters, those of its target, and the state of Adam."""
+    """A network in training: its parameters, those of its target network, and the state of Adam."""
 
     params: Any
     target: Any
@@ -56,12 +56,12 @@ class State(NamedTuple):
 
 
 def init_mlp(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[tuple[jax.Array, jax.Array]]:
-    """Kernels from N(0, 1 / inputs), biases zero."""
+    """Sample kernels from N(0, 1 / inputs) and set biases to zero."""
     return [(jnp.array(rng.normal(0, n**-0.5, (n, k)), jnp.float32), jnp.zeros(k)) for n, k in pairwise(sizes)]
 
 
 def mlp(params: list[tuple[jax.Array, jax.Array]], x: jax.Array) -> jax.Array:
-    """Dense layers with relu between them."""
+    """Apply dense layers with relu between them."""
     for kernel, bias in params[:-1]:
         x = jax.nn.relu(x @ kernel + bias)
     kernel, bias = params[-1]
@@ -69,12 +69,12 @@ def mlp(params: list[tuple[jax.Array, jax.Array]], x: jax.Array) -> jax.Array:
 
 
 def pi(theta: Any, s: jax.Array) -> jax.Array:
-    """The actor: states ``(..., d)`` to actions ``(..., m)`` in [-1, 1]."""
+    """Apply the actor: states ``(..., d)`` to actions ``(..., m)`` in [-1, 1]."""
     return jnp.tanh(mlp(theta, s))
 
 
 def q(w: Any, s: jax.Array, a: jax.Array) -> jax.Array:
-    """The critic: states ``(..., d)`` and actions ``(..., m)`` to values ``(...,)``."""
+    """Apply the critic: states ``(..., d)`` and actions ``(..., m)`` to values ``(...,)``."""
     return mlp(w, jnp.concatenate((s, a), axis=-1))[..., 0]
 
 
@@ -94,14 +94,14 @@ def update(
     qf_learning_rate: float = LEARNING_RATE,
     tau: float = TAU,
 ) -> tuple[State, State, jax.Array]:
-    """One iteration of Algorithm 1, from the batch (line 3) to the targets (line 9).
+    """Do one iteration of Algorithm 1, from the batch (line 3) to the targets (line 9).
 
     :param target_noise: ``w_i ~ N(0, I)`` of line 4, ``(N, B, m)``
     :param actor_noise: ``w_i ~ N(0, I)`` of line 7, ``(N, B, m)``
     :return: actor, critic and the critic's loss
     """
     n_samples = len(target_noise)
-    s = jnp.tile(batch.s, (n_samples, 1, 1))  # (N, B, d): each state once a sample
+    s = jnp.tile(batch.s, (n_samples, 1, 1))  # (N, B, d): each state once per sample
     s_next = jnp.tile(batch.s_next, (n_samples, 1, 1))
 
     # Line 4: a'_i = clip(pi'(s') + sigma w_i)
@@ -135,14 +135,14 @@ def update(
 
 
 def descend(state: State, gradient: Any, learning_rate: float) -> State:
-    """One step of Adam."""
+    """Take one step of Adam."""
     steps, adam = optax.scale_by_adam().update(gradient, state.adam)
     params = jax.tree.map(lambda param, step: param - learning_rate * step, state.params, steps)
     return state._replace(params=params, adam=adam)
 
 
 def initial(params: Any) -> State:
-    """The state of a network before the first step."""
+    """Return the state of a network before the first step."""
     return State(params, params, optax.scale_by_adam().init(params))
 
 
@@ -160,7 +160,7 @@ def episode_return(env: gym.Env, act: Callable[[np.ndarray], jax.Array], seed: i
 
 
 def train(steps: int = STEPS, seed: int = 0) -> list[float]:
-    """Train for some steps of the environment; return the mean of 5 episodes after each ``EVALUATE_EVERY``."""
+    """Train for ``steps`` steps; return the mean return of 5 episodes after each ``EVALUATE_EVERY`` steps."""
     env, evaluation_env = gym.make(ENV), gym.make(ENV)
     rng = np.random.default_rng(seed)
     assert env.observation_space.shape is not None
@@ -179,14 +179,14 @@ def train(steps: int = STEPS, seed: int = 0) -> list[float]:
         a = rng.uniform(-1, 1, m) if t < WARM_UP else np.asarray(policy(actor.params, s))
         a = np.clip(a + EXPLORATION * rng.standard_normal(m), -1, 1)
         s_next, r, terminated, truncated, _ = env.step(a * high)
-        for column, value in zip(buffer, (s, a, r, s_next, GAMMA * (not terminated)), strict=True):
-            column[t] = value
+        for array, value in zip(buffer, (s, a, r, s_next, GAMMA * (not terminated)), strict=True):
+            array[t] = value
         s = env.reset()[0] if terminated or truncated else s_next
         if t >= WARM_UP:
             # Line 3: a batch from the buffer
             rows = rng.integers(t + 1, size=BATCH)
             noise = rng.standard_normal((2, N, BATCH, m), np.float32)
-            actor, critic, _ = step_all(actor, critic, Batch(*(column[rows] for column in buffer)), *noise)
+            actor, critic, _ = step_all(actor, critic, Batch(*(array[rows] for array in buffer)), *noise)
         if (t + 1) % EVALUATE_EVERY == 0:
             params = actor.params
             scores = [episode_return(evaluation_env, lambda s, p=params: policy(p, s) * high, i) for i in range(5)]

@@ -1,10 +1,10 @@
-"""The error that the command reports as a single line, the one for what is not installed, and suggestions."""
+"""Errors that the command reports in one line, and suggestions for mistyped names."""
 
 import difflib
 import re
 from importlib.util import find_spec
 
-# The extras of pyproject.toml and the modules by which each is known to be installed.
+# The extras of pyproject.toml, and modules that are installed with each.
 EXTRAS = {
     "mujoco": ("mujoco",),
     "box2d": ("Box2D",),
@@ -18,28 +18,36 @@ EXTRAS = {
 
 
 class UserError(Exception):
-    """Input that cannot work. The command prints the message on one line and exits with code 2."""
+    """Invalid input. The command prints the message in one line and exits with code 2."""
 
 
 class MissingExtraError(UserError, ImportError):
-    """Something needs an extra of the package that is not installed."""
+    """An extra of the package is not installed.
+
+    :param extra: a name in ``EXTRAS``
+    :param what: the command or function that needs it
+    """
 
     def __init__(self, extra: str, what: str) -> None:
         super().__init__(f"{what} needs the extra {extra!r}: pip install 'softdpg[{extra}]'")
 
 
 def require_extra(extra: str, what: str) -> None:
-    """Raise :class:`MissingExtraError` unless the modules of ``extra`` are there; imports none of them.
+    """Raise :class:`MissingExtraError` if an extra is not installed. This imports none of its modules.
 
-    :param extra: a name of ``EXTRAS``
-    :param what: the command or function that needs it, the beginning of the message
+    :param extra: a name in ``EXTRAS``
+    :param what: the command or function that needs it
     """
     if any(find_spec(module) is None for module in EXTRAS[extra]):
         raise MissingExtraError(extra, what)
 
 
 def near_matches(name: str, known: list[str]) -> str:
-    """``; did you mean A, B?`` for the known names nearest to ``name``, or nothing. Of versions the newest is named."""
+    """Return ``; did you mean A, B?`` for the known names nearest to ``name``, or an empty string.
+
+    :param name: the mistyped name
+    :param known: all names; of several versions only the newest is suggested
+    """
     newest = {re.sub(r"-v\d+$", "", candidate): candidate for candidate in sorted(known, key=_version)}
     stems = {stem.rsplit("/")[-1].lower(): stem for stem in newest} | {stem.lower(): stem for stem in newest}
     wanted = re.sub(r"-v\d+$", "", name.lower())

@@ -1,6 +1,6 @@
-"""``softdpg`` as a process of its own, forked from a server that has the imports done: they take most of its time.
+"""The command ``softdpg`` in a process of its own, forked from a server that has imported JAX already.
 
-That a new interpreter can do it as well is shown by ``test_cli.py`` and by every process of ``reproduce``.
+``test_cli.py`` and the tests of ``experiments/local.py`` start new interpreters.
 """
 
 import os
@@ -16,13 +16,13 @@ from softdpg.cli import main
 
 
 def softdpg(*arguments, cwd=None):
-    """Run the command in the directory ``cwd``; what came of it, as from ``subprocess.run``."""
+    """Run the command in the directory ``cwd``; return the same as ``subprocess.run``."""
     line = ["softdpg", *map(str, arguments)]
     return in_a_process(_command, line, cwd=cwd)
 
 
 def in_a_process(function, *arguments, cwd=None):
-    """Call a function in a process of its own, in the directory ``cwd``; what came of it."""
+    """Call a function in a process of its own in the directory ``cwd``; return the same as ``subprocess.run``."""
     with tempfile.TemporaryDirectory() as directory:
         out, err = Path(directory, "out"), Path(directory, "err")
         process = context.Process(target=_call, args=(function, arguments, cwd or Path.cwd(), out, err))

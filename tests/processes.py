@@ -3,12 +3,18 @@
 import contextlib
 import multiprocessing
 import os
+import signal
 import sys
+import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
+import strange_envs
+
 from softdpg.runs.config import RunConfig
-from softdpg.runs.threads import use_one_thread
+from softdpg.runs.directory import RunDirectory
+from softdpg.runs.process import use_one_thread
 from softdpg.runs.training import train
 
 use_one_thread()
@@ -29,6 +35,12 @@ TINY = {
 def tiny_config(env="softdpg/InvertedPendulumDiscrete-v0", algo="soft-ddpg", steps=1200, **settings):
     soft = {"n_samples": 4} if algo == "soft-ddpg" else {}
     return RunConfig(env, algo, steps=steps, **(TINY | soft | settings))
+
+
+# 400 steps of episodes of 70, with checkpoints every 100 and a buffer that is full after 150.
+SHORT = tiny_config(
+    "strange_envs:Timed-v0", "ddpg", steps=400, evaluate_every=200, checkpoint_every=100, buffer_size=150
+)
 
 
 def _train(config, out, log, before):
@@ -52,7 +64,39 @@ def start(config, out: Path, log: Path | None = None, before=None):
     return process
 
 
-def wait_for(condition, process, timeout=120):
+def run(config, out: Path, before=None):
+    """Run ``softdpg train`` as a process of its own to its end; its exit code."""
+    process = start(config, out, before=before)
+    process.join()
+    return process.exitcode
+
+
+def killed(config, out: Path, step: int, before=None):
+    """Start or resume a run in ``strange_envs`` that is killed within the given step of an environment's life."""
+    assert run(config, out, partial(_prepare, strange_envs.kill, step, before)) == -signal.SIGKILL
+
+
+@contextlib.contextmanager
+def blocked(config, out: Path, step: int, before=None):
+    """Start a run in ``strange_envs`` that waits within the given step; gives the process and what releases it."""
+    place = Path(tempfile.mkdtemp(dir=out.parent))
+    process = start(config, out, before=partial(_prepare, partial(strange_envs.block, place), step, before))
+    try:
+        wait_for((place / "waiting").exists, process)
+        assert process.is_alive()
+        yield process, (place / "released").touch
+    finally:
+        process.kill()
+        process.join()
+
+
+def _prepare(fault, step, before):
+    strange_envs.set_fault(fault, step)
+    if before:
+        before()
+
+
+def wait_for(condition, process, timeout=240):
     """Wait until ``condition()`` or the end of the process."""
     deadline = time.monotonic() + timeout
     while process.is_alive() and not condition():
@@ -64,3 +108,17 @@ def checkpoints(out: Path):
     with contextlib.suppress(FileNotFoundError):
         return sorted(path.name for path in (out / "checkpoints").iterdir() if path.name.isdigit())
     return []
+
+
+def contents(directory: Path):
+    """The contents of all files below a directory."""
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
+def assert_same_results(left: Path, right: Path):
+    """Two finished runs with the same evaluations and the same weights, to the last bit."""
+    for name in ("evaluations.csv", "model.safetensors"):
+        assert (left / name).read_bytes() == (right / name).read_bytes(), name
+    assert RunDirectory(right).read_status()["state"] == "finished"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from softdpg import paper
 from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.runs.config import RunConfig
 
 HYPERPARAMETERS = {**paper.HYPERPARAMETERS, "action_layer": "second", "learning_starts": 1000}
 
@@ -26,21 +27,12 @@ def write_run(
 ) -> Path:
     """A run evaluated every ``every`` steps with the given means; ``steps`` is where it is to end."""
     known = ALGORITHMS[algorithm]
-    soft = known.smoothed
-    preset = {name: value for name, value in known.preset.items() if name not in ("estimator", "n_samples")}
+    soft = {"sigma": sigma, "n_samples": n_samples, "estimator": known.hyperparameters.get("estimator")}
+    values = {**HYPERPARAMETERS, **(soft if known.smoothed else {}), **known.preset, **hyperparameters}
     steps = steps or every * len(means)
     directory.mkdir(parents=True)
     config = {
-        "algo": known.base,
-        "estimator": known.hyperparameters.get("estimator"),
-        "env": env,
-        "seed": seed,
-        "steps": steps,
-        "sigma": sigma if soft else None,
-        "n_samples": known.preset.get("n_samples", n_samples) if soft else None,
-        "hyperparameters": {**HYPERPARAMETERS, **preset, **hyperparameters},
-        "evaluation": {"every": every, "episodes": 10},
-        "checkpoint": {"every": 10_000},
+        **RunConfig(env, known.base, steps, seed, every, 10, **values).to_json(),
         "versions": {"jax": "0.9.0", "softdpg": "0.1.0"},
         "commit": "0123abc",
         "machine": {"cpu": 'a <fast> CPU, "quoted"', "cores": 2},

@@ -1,22 +1,41 @@
-"""Environments that go wrong at a given step, or never end, for tests of runs: ``strange_envs:Strange-v0``."""
+"""Environments that go wrong at a given step, or never end, for tests of runs: ``strange_envs:Strange-v0``.
 
+A test chooses the step at which a run is killed, blocked or disturbed, so that it never depends on timing.
+"""
+
+import os
+import signal
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 
-FAULT: tuple[str, int] | None = None
-"""What goes wrong, and at which step of an environment's life."""
+FAULT: tuple[str | Callable[[], None], int] | None = None
+"""What goes wrong, or what is called, and at which step of an environment's life."""
 
 
-def set_fault(kind: str, step: int) -> None:
+def set_fault(kind: str | Callable[[], None], step: int) -> None:
     global FAULT
     FAULT = (kind, step)
 
 
+def kill() -> None:
+    """End this process at once, as ``kill -9`` does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def block(place: Path) -> None:
+    """Say that the run waits here, and wait until the test releases it."""
+    (place / "waiting").touch()
+    while not (place / "released").exists():
+        time.sleep(0.01)
+
+
 class Strange(gym.Env):
-    """A point that drifts; its position also depends on random numbers drawn at every step."""
+    """A point that drifts; its position also depends on random numbers sampled at every step."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
@@ -37,12 +56,12 @@ class Strange(gym.Env):
         self.steps += 1
         kind, step = FAULT or ("", 0)
         fault = kind if self.steps == step else ""
+        if callable(fault):
+            fault()
         if fault == "raise":
             raise RuntimeError("the motor\nis on fire")
         if fault == "exit":
             sys.exit(0)
-        if fault == "hang":
-            time.sleep(1000)
         noise = 0.1 * self.np_random.normal(size=2)
         self.position = (0.9 * self.position + [0.1 * float(action[0]), 0] + noise).astype(np.float32)
         reward = -float(np.square(self.position).sum())
@@ -60,6 +79,36 @@ gym.register("Strange-v0", Strange, kwargs={"episode": 37})
 gym.register("Endless-v0", Strange, max_episode_steps=None)
 gym.register("Timed-v0", Strange, max_episode_steps=70)
 gym.register("Remembering-v0", Strange, kwargs={"episode": 37, "remembers": True})
+
+
+class StrangeGoal(Strange):
+    """The same with goals, for hindsight replay: -1 a step away from a goal that changes with the episode."""
+
+    observation_space = gym.spaces.Dict(
+        {
+            name: gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+            for name in ("observation", "achieved_goal", "desired_goal")
+        }
+    )
+
+    def reset(self, *, seed=None, options=None):
+        position, info = super().reset(seed=seed)
+        self.goal = self.np_random.normal(size=2).astype(np.float32)
+        return self._look(position), info
+
+    def step(self, action):
+        position, _, terminated, truncated, info = super().step(action)
+        reward = float(self.compute_reward(position, self.goal, info))
+        return self._look(position), reward, terminated, truncated, info
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -(np.linalg.norm(achieved_goal - desired_goal, axis=-1) > 0.5).astype(np.float32)
+
+    def _look(self, position):
+        return {"observation": position, "achieved_goal": position.copy(), "desired_goal": self.goal.copy()}
+
+
+gym.register("StrangeGoal-v0", StrangeGoal, kwargs={"episode": 37})
 
 
 class WithoutReward(Strange):

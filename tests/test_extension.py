@@ -1,21 +1,19 @@
 """An algorithm of one's own is one entry, an environment of one's own needs none: trained by the command, and shown."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 
 import gymnasium as gym
 import pytest
 
 from softdpg import DDPG
-from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Hyperparameter
-from softdpg.algorithms.registry import ALGORITHMS, Algorithm, Style, register, unregister
+from softdpg.algorithms.registry import ALGORITHMS, Algorithm, register, unregister
+from softdpg.algorithms.settings import HYPERPARAMETERS, Hyperparameter
 from softdpg.cli import main
+from softdpg.report.style import style
 
-TINY = "--steps 150 --learning-starts 100 --batch-size 16 --net-arch 8 8 --evaluate-every 75 --evaluation-episodes 2"
-COLOR = "#123456"
+TINY = "--steps 150 --learning-starts 100 --batch-size 16 --net-arch 16 16 --evaluate-every 75 --evaluation-episodes 2"
 
 
 class Dummy(DDPG):
@@ -51,9 +49,8 @@ def dummy():
         "A dummy (mine)",
         f"{__name__}:Dummy",
         hyperparameters=defaults | {"mood": "calm", "buffer_size": 1000},
-        style=Style(COLOR, "#fedcba", (1, 1), "1px,1px", "o", "circle"),
     )
-    yield register(entry, Hyperparameter("mood", str, "Of the dummy."))
+    yield register(entry, Hyperparameter("mood", str, description="Of the dummy."))
     unregister("dummy")
     del HYPERPARAMETERS["mood"]
 
@@ -72,13 +69,20 @@ def test_an_algorithm_is_one_entry(softdpg, dummy, tmp_path):
     stored = json.loads((run / "config.json").read_text())
     assert (stored["algo"], stored["hyperparameters"]["mood"]) == ("dummy", "wild")
     assert softdpg("eval", run, "--episodes", "1")[0] == 0
+
+
+@pytest.mark.extended
+def test_the_report_shows_an_algorithm_of_ones_own(softdpg, dummy, tmp_path):
+    run = tmp_path / "run"
+    assert softdpg("train", "--env", "Pendulum-v1", "--algo", "dummy", *TINY.split(), "--out", run)[0] == 0
     code, _, err = softdpg("report", run, "--out", tmp_path / "report")
     assert (code, err) == (0, "")
     page = (tmp_path / "report" / "report.html").read_text()
-    assert f"--dummy: {COLOR};" in page
+    assert f"--dummy: {style('dummy').color};" in page
     assert "A dummy (mine)" in (tmp_path / "report" / "tables.md").read_text()
 
 
+@pytest.mark.extended
 def test_an_environment_needs_no_entry(softdpg, tmp_path):
     from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
@@ -97,42 +101,42 @@ def test_an_environment_needs_no_entry(softdpg, tmp_path):
         del gym.registry["MyPendulum-v0"]
 
 
+@pytest.mark.extended
 def test_a_peer_keeps_its_defaults_and_starts_over_after_a_kill(softdpg, tmp_path):
     run = tmp_path / "run"
     arguments = ("train", "--env", "Pendulum-v1", "--algo", "sb3-td3", *TINY.split(), "--out", run)
     code, _, err = softdpg(*arguments)
     assert code == 0, err
     stored = json.loads((run / "config.json").read_text())
-    assert stored["hyperparameters"] == {"learning_starts": 100, "batch_size": 16, "net_arch": [8, 8]}
+    assert stored["hyperparameters"] == {"learning_starts": 100, "batch_size": 16, "net_arch": [16, 16]}
     evaluations = (run / "evaluations.csv").read_text()
     status = json.loads((run / "status.json").read_text())
     (run / "status.json").write_text(json.dumps(status | {"state": "running", "step": 100}))
     code, _, err = softdpg(*arguments)
     assert code == 0
-    assert "TD3 (SB3) cannot go on from where it was: starting over" in err
+    assert "TD3 (SB3) has no checkpoints: starting over" in err
     assert (run / "evaluations.csv").read_text() == evaluations  # the same seed, from the beginning
     code, out, _ = softdpg("eval", run, "--episodes", "1")
     assert code == 0
     assert "over 1 episodes" in out
     softdpg("report", run, "--out", tmp_path / "report")
     tables = (tmp_path / "report" / "tables.md").read_text()
-    assert "TD3 (SB3) has the defaults of its own library, unless a cell says otherwise." in tables
+    assert "TD3 (SB3) uses the defaults of its own library, unless a cell says otherwise." in tables
     assert "batch_size 16" in tables
 
 
-def test_plugins_are_modules_named_in_the_environment(tmp_path):
+def test_plugins_are_modules_named_in_the_environment(softdpg, tmp_path, monkeypatch):
     (tmp_path / "my_plugin.py").write_text(
         "from softdpg.algorithms.registry import Algorithm, register\n"
         'register(Algorithm("mine", "Mine", "softdpg:DDPG", hyperparameters={"gamma": 0.9}))\n'
     )
-    environment = os.environ | {
-        "SOFTDPG_PLUGINS": "my_plugin",
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
-    }
-    command = [sys.executable, "-m", "softdpg", "train", "--help"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0
-    assert "mine" in re.findall(r"[\w-]+", done.stdout)
-    done = subprocess.run(command, env=environment | {"SOFTDPG_PLUGINS": "none"}, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == "softdpg: error: SOFTDPG_PLUGINS: cannot import 'none': No module named 'none'\n"
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("SOFTDPG_PLUGINS", "my_plugin")
+    code, out, _ = softdpg("train", "--help")
+    unregister("mine")
+    assert code == 0
+    assert "mine" in re.findall(r"[\w-]+", out)
+    monkeypatch.setenv("SOFTDPG_PLUGINS", "none")
+    code, _, err = softdpg("train", "--help")
+    assert code == 2
+    assert err == "softdpg: error: SOFTDPG_PLUGINS: cannot import 'none': No module named 'none'\n"

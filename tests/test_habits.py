@@ -40,22 +40,3 @@ def test_commit_hooks_are_those_of_the_makefile() -> None:
     for hook in repo["hooks"]:
         command = hook["entry"].removeprefix(".venv/bin/").removesuffix(" --force-exclude")
         assert f"$(BIN)/{command}" in makefile
-
-
-def test_contributing_names_what_exists() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    links = set(re.findall(r"\]\(([^)]+)\)", text))
-    paths = links | set(re.findall(r"`((?:softdpg|tests|examples|docs)/[\w./]*)`", text))
-    assert {"softdpg/algorithms/registry.py", "softdpg/paper/targets.py", "softdpg/envs/__init__.py"} <= paths
-    assert not [path for path in paths if not (ROOT / path).exists()]
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = {target for line in re.findall(r"^make ([a-z- ]+?) +#", text, re.M) for target in line.split()}
-    assert targets >= {"lint", "type", "test"}
-    assert not [target for target in targets if not re.search(rf"^{target}:", makefile, re.M)]
-
-
-def test_the_layout_lists_every_folder() -> None:
-    text = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", text, re.M)
-    folders = {path.parent.name for path in (ROOT / "softdpg").glob("*/__init__.py")}
-    assert set(listed) == folders | {"cli"}

@@ -3,8 +3,9 @@
 import jax
 import numpy as np
 
-from softdpg.algorithms.types import Batch
+from softdpg.algorithms.family import ActionValue
 from softdpg.algorithms.update import Learned, Rates, compiled_updates, no_metrics
+from softdpg.replay.batches import Batch
 
 BATCH, D, M = 16, 3, 2
 LEARNING_RATE, QF_LEARNING_RATE, TAU = 1e-3, 2e-3, 0.05
@@ -26,7 +27,7 @@ def assert_trees_close(got, want, rtol=2e-4, atol=2e-6):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol), got, want)
 
 
-def run(dpg, policy, batch, steps=5, sigma=0.0, with_actor=None, together=1, saturation_penalty=0.0):
+def run(row, policy, batch, steps=5, sigma=0.0, with_actor=None, together=1, saturation_penalty=0.0):
     """``steps`` updates from the same start, ``together`` in a call; (actor, critic, metrics).
 
     :param with_actor: for each update of a call, whether the actor is updated; None if it always is
@@ -36,5 +37,17 @@ def run(dpg, policy, batch, steps=5, sigma=0.0, with_actor=None, together=1, sat
     rates = Rates(LEARNING_RATE, QF_LEARNING_RATE, TAU, sigma, saturation_penalty)
     with_actor = None if with_actor is None else np.array(with_actor)
     for _ in range(steps // together):
-        learned = compiled_updates()(dpg, with_actor, learned, batches, rates)
+        learned = compiled_updates()(policy.qf, row, with_actor, learned, batches, rates)
     return learned.actor, learned.critics, learned.metrics
+
+
+def next_value(row, policy, observations, actions, key, sigma):
+    """``V(s')`` of a row of the family's table, from the critics of a policy."""
+    q = ActionValue(policy.qf, row.critic_reduction, policy.qf_state.params, observations)
+    return row.next_value(q, actions, key, sigma)
+
+
+def action_gradient(row, policy, observations, actions, key, sigma):
+    """Action gradient and values of a row of the family's table, from the critics of a policy."""
+    q = ActionValue(policy.qf, row.critic_reduction, policy.qf_state.params, observations)
+    return row.action_gradient(q, actions, key, sigma)

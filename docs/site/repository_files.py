@@ -1,6 +1,6 @@
-"""Pages link to files of the repository outside ``docs/``, which works where the repository is read.
+"""Let pages of the site link to files of the repository outside ``docs/``.
 
-For the site those files are copied to ``repository/``, and the links rewritten, so that they work there as well.
+The files are copied to ``repository/`` in the site, and the links lead to the copies.
 """
 
 import os
@@ -27,7 +27,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Let links that leave ``docs/`` lead to the copies."""
+    """Rewrite links that leave ``docs/``, so that they lead to the copies."""
 
     def rewritten(match: re.Match[str]) -> str:
         target = _outside(page.file.src_uri, match[1])
@@ -39,6 +39,6 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def _outside(page: str, link: str) -> str | None:
-    """Path of a link's target in the repository if it lies outside ``docs/``, else None."""
+    """Return the path of a link's target in the repository if it is outside ``docs/``, else None."""
     target = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link))
     return None if target.startswith(("docs" + os.sep, "..")) else target

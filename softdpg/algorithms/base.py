@@ -1,7 +1,9 @@
-"""What DDPG, TD3 and the soft algorithms share: SB3's off-policy algorithm around the compiled update."""
+"""SB3's off-policy loop around the compiled update: what DDPG, TD3 and the soft algorithms share."""
 
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import gymnasium as gym
 import jax
@@ -17,37 +19,43 @@ from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
-from softdpg.algorithms.arguments import (
-    check_flag,
-    check_rate,
-    check_scale,
-    check_share,
-    check_train_freq,
-    check_whole,
+from softdpg.algorithms.exploration import (
+    Exploration,
+    SmoothingNoise,
+    check_exploration,
+    make_action_noise,
+    noises,
+    with_noise,
 )
-from softdpg.algorithms.buffers import RecordReplayBuffer
-from softdpg.algorithms.devices import find_device
-from softdpg.algorithms.exploration import Exploration, check_exploration, make_action_noise
-from softdpg.algorithms.metrics import LoggedAlgorithm
-from softdpg.algorithms.networks import ActionLayer
-from softdpg.algorithms.noise import SmoothingNoise, noises, with_noise
-from softdpg.algorithms.policies import CnnPolicy, DDPGPolicy
-from softdpg.algorithms.replay import flat_batch, make_replay_buffer
-from softdpg.algorithms.shapes import CheckedShape
-from softdpg.algorithms.sigma import Sigma, as_sigma, make_sigma_state
-from softdpg.algorithms.spaces import all_finite, check_spaces
-from softdpg.algorithms.types import Batch
-from softdpg.algorithms.update import DPG, Learned, Rates, compiled_updates, no_metrics
-from softdpg.algorithms.views import ActorView, NetworkView
+from softdpg.algorithms.family import Row
+from softdpg.algorithms.policies import ActorView, CnnPolicy, DDPGPolicy, NetworkView
+from softdpg.algorithms.saving import SavedAlgorithm
+from softdpg.algorithms.settings import HYPERPARAMETERS, check_argument, check_choice, check_flag, check_integer
+from softdpg.algorithms.update import Learned, Rates, compiled_updates, make_sigma_state, no_metrics
+from softdpg.replay.batches import Batch, flat_batch, make_replay_buffer
+from softdpg.replay.memory import RecordReplayBuffer
+from softdpg.replay.spaces import CheckedShape, all_finite, check_spaces
 
-_MOST_UPDATES_IN_A_CALL = 64
+Sigma = float | Callable[[float], float] | Literal["auto"]
+_MAX_UPDATES_PER_CALL = 64
+_SATURATION_PATIENCE = 5_000  # updates with nearly all actions at a bound before the user is warned
+_SATURATION_CHECK = 1_000  # updates between two such checks, each of which waits for the device
+_LOG_EVERY = 20  # updates between two reads of their metrics, each of which waits for the device
 SelfAlgorithm = TypeVar("SelfAlgorithm", bound="DPGAlgorithm")
 
 
-class DPGAlgorithm(LoggedAlgorithm):
-    """Deterministic policy gradients on SB3's off-policy loop; a subclass says what its critics are asked.
+class DPGAlgorithm(SavedAlgorithm):
+    """Deterministic policy gradients on SB3's off-policy loop.
 
-    The agent works in actions scaled to [-1, 1]. Parameters are those of the subclasses.
+    A subclass has the constructor, the defaults of the policy, and :attr:`row`, the algorithm as a row of the family's
+    table. The agent works in actions scaled to [-1, 1].
+
+    :param policy: policy class or its alias
+    :param env: environment, or its id
+    :param device: JAX's device
+    :param _init_setup_model: build the networks at once
+    :param qf_learning_rate: step size of the critics; None for that of the actor
+    :param settings: arguments of SB3's ``OffPolicyAlgorithm``, and the subclass's own, which become attributes
     """
 
     policy_aliases: ClassVar[dict[str, type[DDPGPolicy]]] = {  # type: ignore[assignment]
@@ -55,142 +63,114 @@ class DPGAlgorithm(LoggedAlgorithm):
         "CnnPolicy": CnnPolicy,
         "MultiInputPolicy": DDPGPolicy,
     }
+    policy_defaults: ClassVar[dict[str, Any]] = {}  # arguments of the policy unless the user gives others
     action_space: spaces.Box
     observation_space: spaces.Space
     replay_buffer_class: type[ReplayBuffer] | None
     key: jax.Array
-    policy_delay: int = 1  # a subclass that has these sets them before it calls the constructor here
-    sigma: Sigma = 1.0  # of no effect where there is no noise
+    policy_delay: int
+    optimize_memory_usage: bool = False
+    # A subclass without such an argument has no smoothing, white noise and no penalty.
+    sigma: Sigma = 1.0
     noise_color: float = 0.0
     random_episodes: float = 0.0
     saturation_penalty: float = 0.0
+    _logged_updates: int = 0
+    _warned_of_saturation: bool = False
 
     def __init__(
         self,
+        *,
         policy: str | type[DDPGPolicy],
         env: GymEnv | str | None,
-        *,
-        learning_rate: float | Schedule,
-        buffer_size: int,
-        learning_starts: int,
-        batch_size: int,
-        tau: float,
-        gamma: float,
-        train_freq: int | tuple[int, str],
-        gradient_steps: int,
         action_noise: Exploration,
-        replay_buffer_class: type[ReplayBuffer] | None,
-        replay_buffer_kwargs: dict[str, Any] | None,
-        optimize_memory_usage: bool,
-        n_steps: int,
-        stats_window_size: int,
-        tensorboard_log: str | None,
-        policy_kwargs: dict[str, Any] | None,
-        verbose: int,
-        seed: int | None,
         device: str,
         _init_setup_model: bool,
-        qf_learning_rate: float | Schedule | None,
-        action_layer: ActionLayer | None,
-        policy_defaults: dict[str, Any],
+        qf_learning_rate: float | Schedule | None = None,
+        **settings: Any,
     ) -> None:
-        self.learning_rate, self._qf_follows = learning_rate, qf_learning_rate is None
-        self.qf_learning_rate = learning_rate if qf_learning_rate is None else qf_learning_rate
-        self.buffer_size, self.learning_starts, self.batch_size = buffer_size, learning_starts, batch_size
-        self.tau, self.gamma, self.n_steps = tau, gamma, n_steps
-        self.train_freq, self.gradient_steps = train_freq, gradient_steps
-        self.action_noise = action_noise  # type: ignore[assignment]  # made of a number when the model is set up
-        self.optimize_memory_usage, self.seed = optimize_memory_usage, seed
+        self._qf_follows = qf_learning_rate is None
+        self.qf_learning_rate = settings["learning_rate"] if qf_learning_rate is None else qf_learning_rate
+        self.__dict__.update(settings, action_noise=action_noise)  # checked before SB3 uses any of them
         self._check_arguments()
         if env is not None:
-            env = maybe_make_env(env, verbose)
+            env = maybe_make_env(env, settings["verbose"])
             check_spaces(env.observation_space, env.action_space)
         super().__init__(
             policy=policy,
             env=env,  # type: ignore[arg-type]
-            learning_rate=learning_rate,
-            buffer_size=buffer_size,
-            learning_starts=learning_starts,
-            batch_size=batch_size,
-            tau=tau,
-            gamma=gamma,
-            train_freq=train_freq,
-            gradient_steps=gradient_steps,
             action_noise=action_noise,  # type: ignore[arg-type]
-            replay_buffer_class=replay_buffer_class,
-            replay_buffer_kwargs=replay_buffer_kwargs,
-            optimize_memory_usage=optimize_memory_usage,
-            n_steps=n_steps,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            device="cpu",  # of SB3's buffers; the networks are JAX's
-            seed=seed,
+            device="cpu",  # of SB3's buffers; JAX places the networks
             sde_support=False,
             support_multi_env=True,
             supported_action_spaces=(spaces.Box,),
+            **{name: value for name, value in settings.items() if name in _SB3_ARGUMENTS},
         )
-        self.action_layer = action_layer
-        self._policy_defaults = policy_defaults
         self._device_name = str(device)
         self._metrics = no_metrics()
         if _init_setup_model:
             self._setup_model()
 
     def _check_arguments(self) -> None:
-        """``ValueError`` that names the first argument which cannot be."""
-        check_rate("learning_rate", self.learning_rate)
-        if not self._qf_follows:
-            check_rate("qf_learning_rate", self.qf_learning_rate)
-        check_whole("buffer_size", self.buffer_size, 1)
-        check_whole("learning_starts", self.learning_starts, 0)
-        check_whole("batch_size", self.batch_size, 1)
-        check_share("tau", self.tau)
-        check_share("gamma", self.gamma)
-        check_train_freq(self.train_freq)
-        check_whole("gradient_steps", self.gradient_steps, -1)
-        check_whole("n_steps", self.n_steps, 1)
-        check_whole("policy_delay", self.policy_delay, 1)
-        check_scale("noise_color", self.noise_color)
-        check_share("random_episodes", self.random_episodes)
-        check_scale("saturation_penalty", self.saturation_penalty)
+        """Raise ``ValueError`` for the first invalid argument."""
+        for row in HYPERPARAMETERS.values():
+            special = row.argument in ("action_noise", "train_freq", "gradient_steps")
+            if hasattr(self, row.argument) and not special:
+                check_argument(row.argument, getattr(self, row.argument))
+        if isinstance(self.sigma, str) and self.sigma != "auto":
+            raise ValueError(f'sigma must be a positive number, a schedule or "auto", got {self.sigma!r}')
+        check_integer("gradient_steps", self.gradient_steps, -1)
+        number, unit = self.train_freq if isinstance(self.train_freq, tuple | list) else (self.train_freq, "step")
+        check_integer("train_freq", number, 1)
+        check_choice("the unit of train_freq", getattr(unit, "value", unit), ("step", "episode"))  # SB3 has an Enum
         check_flag("optimize_memory_usage", self.optimize_memory_usage)
         if self.seed is not None:
-            check_whole("seed", self.seed, 0)
+            check_integer("seed", self.seed, 0)
         check_exploration(self.action_noise)
+
+    @property
+    def row(self) -> Row:
+        """The algorithm as a row of the family's table: the only thing in which the algorithms differ."""
+        raise NotImplementedError
 
     @staticmethod
     def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         if isinstance(env, gym.Env):
             env = CheckedShape(env)
-        return LoggedAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+        return SavedAlgorithm._wrap_env(env, verbose, monitor_wrapper)
 
     def _setup_model(self) -> None:
-        self._check_arguments()  # once more: load sets attributes after the constructor
+        self._check_arguments()  # again: load sets attributes after the constructor
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
+        shape = self.action_space.shape
         self.action_noise = make_action_noise(
-            self.action_noise,
-            self.action_space.shape,
-            self.n_envs,
-            self.noise_color,
-            self.random_episodes,
+            self.action_noise, shape, self.n_envs, self.noise_color, self.random_episodes
         )
         if self.replay_buffer is None:
             self._setup_replay_buffer()
         self._convert_train_freq()
-        given = {name: value for name, value in self.policy_kwargs.items() if value is not None}
-        policy_kwargs = {"action_layer": self.action_layer, **self._policy_defaults, **given}
         self.policy = self.policy_class(  # type: ignore[assignment]
-            self.observation_space, self.action_space, self.lr_schedule, **policy_kwargs
+            self.observation_space, self.action_space, self.lr_schedule, **self._policy_arguments()
         )
         self.key = self.policy.build(self.key)
         if self.sigma == "auto":
             self.policy.sigma_state = make_sigma_state(self.policy.actor.action_dim)
         if self._device_name != "auto":
-            placed = jax.device_put((self.policy.actor_state, self.policy.qf_state), find_device(self._device_name))
+            placed = jax.device_put((self.policy.actor_state, self.policy.qf_state), _find_device(self._device_name))
             self.policy.actor_state, self.policy.qf_state = placed
+
+    def _policy_arguments(self) -> dict[str, Any]:
+        """Return the arguments of the policy: those given, and defaults that fit them."""
+        given = {name: value for name, value in self.policy_kwargs.items() if value is not None}
+        defaults = dict(self.policy_defaults)
+        if "optimizer_class" in given:
+            defaults.pop("optimizer_kwargs", None)
+        net_arch = given.get("net_arch", defaults.get("net_arch", ()))
+        layers = net_arch.get("qf") if isinstance(net_arch, dict) else net_arch
+        if not isinstance(layers, list | tuple) or len(layers) < 2:
+            defaults.pop("action_layer", None)  # there is no second layer
+        return {**defaults, **given}
 
     def _setup_lr_schedule(self) -> None:
         super()._setup_lr_schedule()
@@ -199,7 +179,7 @@ class DPGAlgorithm(LoggedAlgorithm):
         self.qf_schedule = None if self._qf_follows else FloatSchedule(self.qf_learning_rate)
 
     def _setup_replay_buffer(self) -> None:
-        # What is chosen here is not noted: a model that is loaded with other settings chooses anew.
+        # The choice is not stored: a model that is loaded with other settings chooses again.
         self.replay_buffer = make_replay_buffer(
             self.replay_buffer_class,
             self.buffer_size,
@@ -220,49 +200,40 @@ class DPGAlgorithm(LoggedAlgorithm):
 
     @property
     def actor(self) -> ActorView:  # type: ignore[override]
-        """The policy's actor with its weights, as SB3 has it; :attr:`critic` and the targets likewise."""
+        """The actor with its weights, as in SB3."""
         return self.policy.actor
 
     @property
     def actor_target(self) -> NetworkView:
-        """See :attr:`actor`."""
+        """The target network of the actor."""
         return self.policy.actor_target
 
     @property
     def critic(self) -> NetworkView:
-        """See :attr:`actor`."""
+        """The critics with their weights."""
         return self.policy.critic
 
     @property
     def critic_target(self) -> NetworkView:
-        """See :attr:`actor`."""
+        """The target networks of the critics."""
         return self.policy.critic_target
 
-    @property
-    def dpg(self) -> DPG:
-        """What the update asks of the critics, from the settings as they are now."""
-        return self._make_dpg()
-
-    def _make_dpg(self) -> DPG:
-        """The only thing in which the algorithms of the family differ."""
-        raise NotImplementedError
-
     def _settle_sigma(self) -> None:
-        """Have a sigma to learn if ``sigma`` is ``"auto"``, and none if it has been set to anything else."""
+        """Create the state of a learned sigma if ``sigma`` is ``"auto"``, and drop it otherwise."""
         learned = isinstance(self.sigma, str)
         if learned != (self.policy.sigma_state is not None):
             self.policy.sigma_state = make_sigma_state(self.policy.actor.action_dim) if learned else None
 
     def current_sigma(self) -> float | np.ndarray:
-        """The scale of the smoothing noise now: a number, or ``(m,)`` if it is learned."""
+        """Return the current scale of the smoothing noise: a number, or ``(m,)`` if it is learned."""
         self._settle_sigma()
         if self.policy.sigma_state is not None:
             return np.exp(np.asarray(self.policy.sigma_state.params))
-        sigma = as_sigma(self.sigma)
-        return float(sigma(self._current_progress_remaining) if callable(sigma) else sigma)
+        assert not isinstance(self.sigma, str)
+        return float(self.sigma(self._current_progress_remaining) if callable(self.sigma) else self.sigma)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_device_name"]
+        return [*super()._excluded_save_params(), "_device_name", "_metrics", "_logged_updates"]
 
     def learn(
         self: SelfAlgorithm,
@@ -273,7 +244,7 @@ class DPGAlgorithm(LoggedAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> SelfAlgorithm:
-        """Train for ``total_timesteps`` steps of the environment; see SB3. The log is named after the class."""
+        """Train for ``total_timesteps`` environment steps, as in SB3; logs are named after the class."""
         return super().learn(
             total_timesteps=total_timesteps,
             callback=callback,
@@ -286,7 +257,7 @@ class DPGAlgorithm(LoggedAlgorithm):
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As in SB3, without its way from scaled actions to those of the environment and back before the noise."""
+        """Choose actions as SB3 does, but add the noise to scaled actions directly."""
         if self.num_timesteps < learning_starts:
             scaled = self.policy.scale_action(np.array([self.action_space.sample() for _ in range(n_envs)]))
         else:
@@ -295,7 +266,7 @@ class DPGAlgorithm(LoggedAlgorithm):
             scaled = np.asarray(self.policy._predict(observations)).reshape(n_envs, *self.action_space.shape)
         if not np.isfinite(scaled).all():
             raise ValueError(
-                f"the policy diverged: its action at step {self.num_timesteps} is NaN, after {self._n_updates} updates"
+                f"the policy diverged: its action at step {self.num_timesteps} is NaN after {self._n_updates} updates"
             )
         if action_noise is not None:
             for noise in noises(action_noise):
@@ -309,10 +280,10 @@ class DPGAlgorithm(LoggedAlgorithm):
         qf_schedule = self.qf_schedule or self.lr_schedule
         progress = self._current_progress_remaining
         self._settle_sigma()
-        # A learned sigma is part of what the update changes.
+        # A learned sigma is part of the state that the update changes.
         sigma = 0.0 if self.policy.sigma_state is not None else self.current_sigma()
         rates = Rates(self.lr_schedule(progress), qf_schedule(progress), self.tau, sigma, self.saturation_penalty)
-        together = self._updates_in_a_call(gradient_steps)
+        together = self._updates_per_call(gradient_steps)
         for _ in range(gradient_steps // together):
             batches = self._sample_batches(together, batch_size)
             policy = self.policy
@@ -320,24 +291,24 @@ class DPGAlgorithm(LoggedAlgorithm):
             numbers = np.arange(self._n_updates + 1, self._n_updates + 1 + together)
             with_actor = None if self.policy_delay == 1 else numbers % self.policy_delay == 0
             actor, critics, sigma_state, key, metrics = compiled_updates()(
-                self.dpg, with_actor, learned, batches, rates
+                policy.qf, self.row, with_actor, learned, batches, rates
             )
-            # At once, and past torch's __setattr__, which looks for modules and parameters in everything it is given.
+            # Atomically, and without torch's __setattr__, which searches everything for modules and parameters.
             policy.__dict__.update(actor_state=actor, qf_state=critics, sigma_state=sigma_state)
             self.__dict__.update(key=key, _metrics=metrics, _n_updates=self._n_updates + together)
         self._record_updates()
         self._warn_of_saturation()
 
-    def _updates_in_a_call(self, gradient_steps: int) -> int:
-        """How many of the updates are one call of the compiled function: all, or one where that would compile often."""
+    def _updates_per_call(self, gradient_steps: int) -> int:
+        """Return how many updates go into one compiled call: all, or one if that would compile many functions."""
         regular = gradient_steps == self.gradient_steps and gradient_steps % self.policy_delay == 0
-        return gradient_steps if regular and gradient_steps <= _MOST_UPDATES_IN_A_CALL else 1
+        return gradient_steps if regular and gradient_steps <= _MAX_UPDATES_PER_CALL else 1
 
     def _sample_batches(self, n_batches: int, batch_size: int) -> Batch:
-        """``n_batches`` batches in arrays ``(n_batches, batch_size, ...)``."""
+        """Sample ``n_batches`` batches as arrays ``(n_batches, batch_size, ...)``."""
         batch = self._sample_batch(n_batches * batch_size)
         if isinstance(self.replay_buffer, HerReplayBuffer):
-            # It puts transitions with their own goals first; each batch is to have its share of them.
+            # It returns transitions with their own goals first; give each batch its share of them.
             by_turns = np.arange(n_batches * batch_size).reshape(batch_size, n_batches).T.ravel()
             batch = jax.tree.map(lambda array: array[by_turns], batch)
         return jax.tree.map(lambda array: array.reshape(n_batches, batch_size, *array.shape[1:]), batch)
@@ -347,12 +318,54 @@ class DPGAlgorithm(LoggedAlgorithm):
         if isinstance(self.replay_buffer, RecordReplayBuffer):
             batch = Batch(*self.replay_buffer.sample_arrays(batch_size, env=self._vec_normalize_env))
             if self.policy.images[0] and is_image_space(self.observation_space):  # the records hold pixels
-                pixels = ("observations", "next_observations", "successors")
-                seen = {name: getattr(batch, name) for name in pixels if getattr(batch, name) is not None}
-                return batch._replace(**{name: array / np.float32(255) for name, array in seen.items()})
+                scaled = [pixels / np.float32(255) for pixels in (batch.observations, batch.next_observations)]
+                return batch._replace(observations=scaled[0], next_observations=scaled[1])
             return batch
         samples = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
         return flat_batch(samples, self.observation_space, self.gamma, *self.policy.images)
+
+    def dump_logs(self) -> None:
+        """Write the log with the metrics of the last update."""
+        if self._n_updates:
+            self._record_updates(at_once=True)
+        super().dump_logs()
+
+    def _record_updates(self, at_once: bool = False) -> None:
+        """Pass the metrics of the last update to the logger, so that callbacks find them in its ``name_to_value``.
+
+        Reading a metric waits for the device, so it happens every 20 updates and for the log.
+        """
+        if not hasattr(self, "_logger"):  # train() without learn()
+            return
+        self.logger.record("train/learning_rate", self.lr_schedule(self._current_progress_remaining))
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        recent = self._n_updates - self._logged_updates < _LOG_EVERY and "train/q_mean" in self.logger.name_to_value
+        if recent and not at_once:
+            return
+        self._logged_updates = self._n_updates
+        for name, value in self._metrics.items():
+            self.logger.record(f"train/{name}", float(value))
+
+    def _warn_of_idle_steps(self, total_timesteps: int) -> None:
+        if total_timesteps <= self.learning_starts:
+            warnings.warn(
+                f"nothing will be learned in {total_timesteps:,} steps: the first {self.learning_starts:,} are random "
+                "(learning_starts)",
+                stacklevel=5,  # the caller of learn
+            )
+
+    def _warn_of_saturation(self) -> None:
+        if self._warned_of_saturation or self._n_updates % _SATURATION_CHECK >= max(self.gradient_steps, 1):
+            return
+        if self._metrics["saturated_updates"] * self.policy_delay >= _SATURATION_PATIENCE:
+            self._warned_of_saturation = True
+            warnings.warn(
+                f"more than 99 % of the actions have been at a bound for {_SATURATION_PATIENCE:,} updates: the policy "
+                'has probably stopped learning. Likely causes: estimator="paper" where returns are negative '
+                '(use estimator="centered"), a learning rate that is too high, or rewards of a very large scale '
+                "(scale them, or use layer norm: policy_kwargs={'layer_norm': True})",
+                stacklevel=2,
+            )
 
     def _setup_learn(
         self,
@@ -364,7 +377,7 @@ class DPGAlgorithm(LoggedAlgorithm):
     ) -> tuple[int, BaseCallback]:
         if reset_num_timesteps:
             self._warn_of_idle_steps(total_timesteps)
-        # SB3 begins the noise anew with every call; where training goes on, so does the noise.
+        # SB3 restarts the noise with every call; if training continues, so does the noise.
         noise = self.action_noise
         self.action_noise = noise if reset_num_timesteps else None
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
@@ -383,7 +396,7 @@ class DPGAlgorithm(LoggedAlgorithm):
         dones: np.ndarray,
         infos: list[dict[str, Any]],
     ) -> None:
-        # Checked here, before anything is stored: neither buffer nor weights ever see a value that is not finite.
+        # Before anything is stored, so that neither buffer nor weights ever contain NaN or infinity.
         if not np.isfinite(reward).all():
             raise ValueError(f"the reward of step {self.num_timesteps} is NaN or infinite: {reward}")
         last_obs = [
@@ -394,13 +407,35 @@ class DPGAlgorithm(LoggedAlgorithm):
         super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
 
     def export(self, path: str | Path) -> Path:
-        """Write the deterministic policy for use without this package; returns the path.
+        """Export the deterministic policy for use without this package.
 
-        Observation in, action in the environment's own units out; the observation statistics of a ``VecNormalize``
-        are included.
+        The exported policy maps an observation to an action in the environment's units. It includes the observation
+        statistics of a ``VecNormalize``.
 
-        :param path: ``.onnx``, ``.py`` (needs NumPy alone) or ``.safetensors``
+        :param path: ``.onnx``, ``.py`` (needs NumPy only) or ``.safetensors``
+        :return: the path
         """
-        from softdpg.algorithms.export import export_policy
+        from softdpg.export import export_policy
 
         return export_policy(self.policy, path, self.get_vec_normalize_env(), {"algorithm": type(self).__name__})
+
+
+_SB3_ARGUMENTS = {
+    *("learning_rate", "buffer_size", "learning_starts", "batch_size", "tau", "gamma", "train_freq", "gradient_steps"),
+    *("replay_buffer_class", "replay_buffer_kwargs", "optimize_memory_usage", "n_steps", "stats_window_size"),
+    *("tensorboard_log", "policy_kwargs", "verbose", "seed"),
+}
+
+
+def _find_device(name: str) -> jax.Device:
+    """Return the JAX device with SB3's name (``cuda``, ``cuda:1``) or JAX's own (``gpu``, ``cpu``)."""
+    platform, _, index = name.partition(":")
+    platform = {"cuda": "gpu"}.get(platform, platform)
+    try:
+        return jax.devices(platform)[int(index or 0)]
+    except (RuntimeError, IndexError, ValueError):
+        if platform == "gpu":
+            warnings.warn(f"device={name!r}: JAX has no such GPU, using the CPU", stacklevel=5)
+            return jax.devices("cpu")[0]
+        available = sorted({device.platform for device in jax.devices()} | {"auto", "cpu"})
+        raise ValueError(f"device {name!r} is not available to JAX; available: {', '.join(available)}") from None

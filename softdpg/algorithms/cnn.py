@@ -1,4 +1,4 @@
-"""Images: the convolutional network of the DQN paper in front of actor and critics."""
+"""Images: the convolutional network of the DQN paper before actor and critics."""
 
 from functools import partial
 from typing import Any
@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import is_image_space
 
-from softdpg.algorithms.arguments import check_whole
-from softdpg.algorithms.spaces import SpaceError
+from softdpg.algorithms.settings import check_integer
+from softdpg.replay.spaces import SpaceError
 
-_LEAST_PIXELS = 36  # of a side, so that the last convolution has something to work on
+_LEAST_PIXELS = 36  # per side, the least that the last convolution needs
 
 
 class NatureCNN(nn.Module):
@@ -29,7 +29,7 @@ class NatureCNN(nn.Module):
 
     @nn.compact
     def __call__(self, observations: jax.Array) -> jax.Array:
-        """Flattened images ``(batch, C * H * W)``, as uint8 or float32, to features ``(batch, features_dim)``."""
+        """Map flattened images ``(batch, C * H * W)``, uint8 or float32, to features ``(batch, features_dim)``."""
         x = observations.reshape(-1, *self.shape).transpose(0, 2, 3, 1).astype(jnp.float32)
         if self.divide:
             x = x / 255
@@ -41,31 +41,32 @@ class NatureCNN(nn.Module):
 
 
 def _uniform(fan_in: int) -> dict[str, Any]:
-    """PyTorch's initialisation, which is SB3's: kernel and bias uniform within ``1 / sqrt(fan_in)``."""
+    """Return PyTorch's initialisation, as in SB3: kernel and bias uniform within ``1 / sqrt(fan_in)``."""
     initializer = partial(jax.random.uniform, minval=-(fan_in**-0.5), maxval=fan_in**-0.5)
     return {"kernel_init": initializer, "bias_init": initializer}
 
 
 def make_nature_cnn(space: spaces.Space, kwargs: dict[str, Any], normalize_images: bool) -> NatureCNN:
-    """The network for the images of a space, ``(C, H, W)``: SB3's wrapper has put the channels first.
+    """Return the network for the images of a space, ``(C, H, W)``; SB3's wrapper puts the channels first.
 
-    ``ValueError`` for a space without images, or for an argument that SB3's ``NatureCNN`` does not have.
+    Raises ``ValueError`` for a space without images, or for an argument that SB3's ``NatureCNN`` does not have.
 
+    :param space: observation space
     :param kwargs: ``features_dim``; ``normalized_image`` to accept images that are not uint8 from 0 to 255
-    :param normalize_images: divide pixels by 255; False accepts images that are not uint8 from 0 to 255, too
+    :param normalize_images: divide pixels by 255; False also accepts images that are not uint8 from 0 to 255
     """
     for name in kwargs:
         if name not in ("features_dim", "normalized_image"):
-            raise ValueError(f"features_extractor_kwargs has {name!r}, which means nothing to NatureCNN")
+            raise ValueError(f"features_extractor_kwargs has {name!r}, which NatureCNN does not have")
     features_dim = kwargs.get("features_dim", 512)
-    check_whole("features_dim", features_dim, 1)
+    check_integer("features_dim", features_dim, 1)
     if not is_image_space(space, normalized_image=kwargs.get("normalized_image", False) or not normalize_images):
         raise SpaceError(
-            f"CnnPolicy takes images, a Box of uint8 from 0 to 255 with three axes, not {space}; for others with three "
-            "axes, the channels first, as after VecNormalize, give policy_kwargs=dict(normalize_images=False)"
+            f"CnnPolicy needs images, a Box of uint8 from 0 to 255 with three axes, got {space}; for other images with "
+            "channels first, as after VecNormalize, use policy_kwargs=dict(normalize_images=False)"
         )
     assert isinstance(space, spaces.Box)
     channels, height, width = space.shape
     if min(height, width) < _LEAST_PIXELS:
-        raise SpaceError(f"CnnPolicy takes images of at least 36 x 36 pixels, with the channels first: {space.shape}")
+        raise SpaceError(f"CnnPolicy needs images of at least 36 x 36 pixels with channels first, got {space.shape}")
     return NatureCNN((channels, height, width), features_dim, normalize_images and is_image_space(space))

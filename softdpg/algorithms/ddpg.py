@@ -1,36 +1,49 @@
-"""Deep Deterministic Policy Gradient, the baseline of the paper: the family's update with one critic and no noise."""
+"""Deep Deterministic Policy Gradient (DDPG), the baseline of the paper."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
 from softdpg.algorithms.base import DPGAlgorithm
 from softdpg.algorithms.exploration import Exploration
-from softdpg.algorithms.networks import ActionLayer
+from softdpg.algorithms.family import FAMILY, Row
 from softdpg.algorithms.policies import DDPGPolicy
-from softdpg.algorithms.update import DPG
 
 
 class DDPG(DPGAlgorithm):
     """Deep Deterministic Policy Gradient (DDPG), with the paper's settings as defaults.
 
-    The signature is that of :class:`stable_baselines3.DDPG`; what is not described here is described there.
-    The agent works in actions scaled to [-1, 1].
+    The signature follows :class:`stable_baselines3.DDPG`. The agent works in actions scaled to [-1, 1].
 
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"`` for images, or ``"MultiInputPolicy"`` for Dict observations
-    :param env: environment with a bounded Box action space
-    :param learning_rate: of the actor; a number, or a schedule of the progress remaining (from 1 to 0)
-    :param learning_starts: steps of uniformly random actions at the start
-    :param action_noise: exploration: the standard deviation of Gaussian noise in scaled actions, or an ``ActionNoise``
-        of SB3, or None
-    :param policy_kwargs: of :class:`~softdpg.algorithms.policies.DDPGPolicy`: ``net_arch``, ``layer_norm``, ...
+    :param env: environment with a bounded Box action space, or its id
+    :param learning_rate: step size of the actor: a number, or a schedule of the remaining progress (from 1 to 0)
+    :param buffer_size: number of transitions in the replay buffer
+    :param learning_starts: number of steps with uniformly random actions before learning starts
+    :param batch_size: number of transitions in a minibatch
+    :param tau: Polyak coefficient of the target networks
+    :param gamma: discount factor
+    :param train_freq: steps of the environment between two calls of the update, or ``(1, "episode")``
+    :param gradient_steps: updates per call; -1 for as many as steps were taken
+    :param action_noise: exploration: the standard deviation of Gaussian noise in scaled actions, an ``ActionNoise`` of
+        SB3, or None
+    :param replay_buffer_class: class of the replay buffer; None for the fastest one that fits the observations
+    :param replay_buffer_kwargs: further arguments of the replay buffer
+    :param optimize_memory_usage: store observations once instead of twice, with SB3's ``ReplayBuffer``
+    :param n_steps: number of rewards summed before the critic's value (n-step returns)
+    :param tensorboard_log: directory of TensorBoard logs; None for none
+    :param policy_kwargs: arguments of :class:`~softdpg.algorithms.policies.DDPGPolicy`, such as ``net_arch``
+    :param verbose: 0 for no output, 1 for messages, 2 for debugging
+    :param seed: seed of all random numbers; None for a random one
     :param device: ``"auto"`` for JAX's default, or ``"cpu"``, ``"gpu"``, ``"tpu"``
-    :param policy_delay: the actor is updated with every ``policy_delay``-th update of the critic
-    :param qf_learning_rate: of the critic; a number or a schedule, None for that of the actor
-    :param action_layer: hidden layer of the critic where the action enters, ``"second"`` or ``"input"``; None for the
-        second where there is one
+    :param _init_setup_model: build the networks at once
+    :param policy_delay: number of critic updates per update of the actor
+    :param stats_window_size: number of episodes over which SB3 averages its statistics
+    :param qf_learning_rate: step size of the critic, a number or a schedule; None for that of the actor
     """
+
+    policy_defaults: ClassVar[dict[str, Any]] = {"net_arch": [400, 300], "action_layer": "second"}
 
     def __init__(
         self,
@@ -59,12 +72,10 @@ class DDPG(DPGAlgorithm):
         policy_delay: int = 1,
         stats_window_size: int = 100,
         qf_learning_rate: float | Schedule | None = None,
-        action_layer: ActionLayer | None = None,
     ) -> None:
-        self.policy_delay = policy_delay
         super().__init__(
-            policy,
-            env,
+            policy=policy,
+            env=env,
             learning_rate=learning_rate,
             buffer_size=buffer_size,
             learning_starts=learning_starts,
@@ -78,17 +89,18 @@ class DDPG(DPGAlgorithm):
             replay_buffer_kwargs=replay_buffer_kwargs,
             optimize_memory_usage=optimize_memory_usage,
             n_steps=n_steps,
-            stats_window_size=stats_window_size,
             tensorboard_log=tensorboard_log,
             policy_kwargs=policy_kwargs,
             verbose=verbose,
             seed=seed,
             device=device,
             _init_setup_model=_init_setup_model,
+            policy_delay=policy_delay,
+            stats_window_size=stats_window_size,
             qf_learning_rate=qf_learning_rate,
-            action_layer=action_layer,
-            policy_defaults={},
         )
 
-    def _make_dpg(self) -> DPG:
-        return DPG(self.policy.qf)
+    @property
+    def row(self) -> Row:
+        """The algorithm as a row of the family's table."""
+        return FAMILY["DDPG"]

@@ -1,6 +1,6 @@
-"""The optimiser that ``optimizer_class`` and ``optimizer_kwargs`` mean: one of optax, or that of a class of PyTorch.
+"""The optimiser for ``optimizer_class`` and ``optimizer_kwargs``: one of optax, or the equivalent of a PyTorch class.
 
-A class of PyTorch is one with PyTorch's defaults and PyTorch's names of the arguments, on JAX's arrays.
+A PyTorch class stands for the optax optimiser with PyTorch's defaults and argument names.
 """
 
 from collections.abc import Callable
@@ -16,33 +16,33 @@ _ONLY_OFF = ("amsgrad", "maximize", "dampening")  # accepted where they change n
 
 
 def check_optimizer(optimizer_class: Any, optimizer_kwargs: dict[str, Any] | None) -> None:
-    """``ValueError`` for what is no optimiser, one of PyTorch that is not known here, or an argument it has not."""
+    """Raise ``ValueError`` for an unknown optimiser or an argument that it does not have."""
     if _is_torch(optimizer_class):
         find_optimizer(optimizer_class, optimizer_kwargs or {})
     elif isinstance(optimizer_class, type) or not callable(optimizer_class):
         known = ", ".join(f"torch.optim.{one.__name__}" for one in _OF_TORCH)
         raise ValueError(
             f"optimizer_class must be an optimiser of optax, such as optax.adamw, or one of {known}, "
-            f"not {optimizer_class!r} (the networks are JAX's, which a PyTorch optimiser cannot train)"
+            f"got {optimizer_class!r} (other PyTorch optimisers cannot train JAX networks)"
         )
 
 
 def find_optimizer(optimizer_class: Any, optimizer_kwargs: dict[str, Any]) -> optax.GradientTransformation:
-    """The optimiser with step size 1; the update multiplies by the learning rate that SB3's schedule gives."""
+    """Return the optimiser with step size 1; the update multiplies by the learning rate of SB3's schedule."""
     kwargs = ((name, tuple(value) if isinstance(value, list) else value) for name, value in optimizer_kwargs.items())
     return _make_optimizer(optimizer_class, tuple(sorted(kwargs)))
 
 
 @cache
 def _make_optimizer(optimizer_class: Any, kwargs: tuple[tuple[str, Any], ...]) -> optax.GradientTransformation:
-    """One object for each optimiser, so that models with the same settings share one compiled update."""
+    """Return one object per optimiser, so that models with the same settings share a compiled update."""
     if not _is_torch(optimizer_class):
         return optimizer_class(learning_rate=1.0, **dict(kwargs))
     defaults, make = _OF_TORCH[optimizer_class]
     given = {}
     for name, value in kwargs:
         if name == "lr":
-            raise ValueError("optimizer_kwargs has 'lr': the step size is the algorithm's learning_rate")
+            raise ValueError("optimizer_kwargs has 'lr': set the algorithm's learning_rate instead")
         if name in defaults:
             given[name] = value
         elif name not in _SPEED and (name not in _ONLY_OFF or value):
@@ -78,7 +78,7 @@ def _rmsprop(
 
 
 def _with_penalty(weight_decay: float, optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
-    """``weight_decay`` times the weights, added to the gradient before the optimiser sees it."""
+    """Add ``weight_decay`` times the weights to the gradient before the optimiser."""
     return optax.chain(optax.add_decayed_weights(weight_decay), optimizer) if weight_decay else optimizer
 
 

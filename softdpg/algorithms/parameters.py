@@ -1,4 +1,4 @@
-"""Trees of parameters as flat dictionaries of arrays, such as ``{"actor.Dense_0.kernel": ...}``, and back."""
+"""Convert trees of parameters to flat dictionaries, such as ``{"actor.Dense_0.kernel": ...}``, and back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,23 +8,23 @@ import jax.numpy as jnp
 import numpy as np
 from flax import serialization, traverse_util
 
-_OF_TENSORS = ("clone", "cpu", "detach", "numpy", "to")  # methods of PyTorch that callers of SB3 use on parameters
+_OF_TENSORS = ("clone", "cpu", "detach", "numpy", "to")  # methods of tensors that callers of SB3 use on parameters
 
 
 class ParameterArray(np.ndarray):
-    """A parameter on the host, read-only: an array of NumPy, which JAX takes too, and functions of PyTorch as well.
+    """A read-only parameter on the host: a NumPy array that JAX and PyTorch functions also accept.
 
-    ``torch.allclose(a, b)``, ``a.clone()`` and the like work on a copy in PyTorch and give what they give there.
+    ``torch.allclose(a, b)``, ``a.clone()`` and similar calls work on a PyTorch copy and return what PyTorch returns.
     """
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-        """Call a function of PyTorch with tensors in the place of these arrays."""
+        """Call a PyTorch function with tensors instead of these arrays."""
         return func(*_tensors(args), **_tensors(kwargs or {}))
 
     @property
     def device(self) -> Any:
-        """The CPU, as PyTorch names it: what is here is a copy on the host, wherever the network is."""
+        """PyTorch's CPU device: this is a copy on the host, wherever the network is."""
         import torch
 
         return torch.device("cpu")
@@ -36,7 +36,7 @@ class ParameterArray(np.ndarray):
 
 
 def _tensors(value: Any) -> Any:
-    """``value`` with copies in PyTorch of the parameters in it."""
+    """Return ``value`` with its parameters replaced by PyTorch copies."""
     if isinstance(value, ParameterArray):
         import torch
 
@@ -50,34 +50,36 @@ Parameters = dict[str, ParameterArray]
 
 
 def to_flat(tree: Any) -> Parameters:
-    """The leaves of a tree of flax or optax, named by their path."""
+    """Return the leaves of a flax or optax tree, named by their path."""
     leaves = {name: jnp.asarray(leaf) for name, leaf in _flatten(tree).items() if _is_leaf(leaf)}
     return {name: np.asarray(leaf).view(ParameterArray) for name, leaf in jax.device_get(leaves).items()}
 
 
 def from_flat(tree: Any, arrays: Mapping[str, Any], strict: bool = True) -> Any:
-    """A tree like ``tree`` with the leaves that ``arrays`` names: JAX, NumPy or CPU arrays of PyTorch.
+    """Return a tree like ``tree`` with the leaves that ``arrays`` names: JAX, NumPy or PyTorch CPU arrays.
 
-    :param strict: all leaves must be named, and nothing else
+    :param tree: tree of flax or optax
+    :param arrays: new leaves by name
+    :param strict: require all leaves and nothing else
     """
     flat = _flatten(tree)
     leaves = {name: leaf for name, leaf in flat.items() if _is_leaf(leaf)}
     missing, unexpected = sorted(leaves.keys() - arrays.keys()), sorted(arrays.keys() - leaves.keys())
-    # As PyTorch's load_state_dict, whose errors callers of SB3 know.
+    # The same exception as PyTorch's load_state_dict, which callers of SB3 expect.
     if strict and (missing or unexpected):
-        raise RuntimeError(f"not the parameters of this network: missing {missing}, unexpected {unexpected}")
+        raise RuntimeError(f"the parameters do not match this network: missing {missing}, unexpected {unexpected}")
     for name, leaf in leaves.items():
         if name in arrays:
             array = np.asarray(arrays[name])
             if array.shape != np.shape(leaf):
-                raise RuntimeError(f"{name} has shape {array.shape}, that of this network {np.shape(leaf)}")
+                raise RuntimeError(f"{name} has shape {array.shape}, expected {np.shape(leaf)}")
             flat[name] = _like(leaf, array)
     return serialization.from_state_dict(tree, traverse_util.unflatten_dict(flat, sep="."))
 
 
 def _like(leaf: Any, array: np.ndarray) -> Any:
-    """A copy of ``array`` of ``leaf``'s kind, for which nothing has to be compiled anew."""
-    if not array.ndim and getattr(leaf, "weak_type", True):  # a counter that began as a number of Python
+    """Copy ``array`` with the type and placement of ``leaf``, so that nothing compiles again."""
+    if not array.ndim and getattr(leaf, "weak_type", True):  # a counter that started as a Python number
         return array.item()
     return jnp.array(array, jnp.result_type(leaf), device=leaf.sharding if leaf.committed else None)
 

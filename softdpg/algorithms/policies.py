@@ -1,7 +1,9 @@
 """The policy of the family: actor, critics, their targets and optimisers behind SB3's policy interface."""
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,27 +17,82 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor, NatureCNN
 from stable_baselines3.common.type_aliases import Schedule
 
-from softdpg.algorithms.arguments import (
-    check_activation,
-    check_choice,
-    check_dropout,
-    check_features_extractor,
-    check_flag,
-    check_net_arch,
-    check_whole,
-)
 from softdpg.algorithms.cnn import make_nature_cnn
-from softdpg.algorithms.embedding import Embedding
-from softdpg.algorithms.layers import Activation
-from softdpg.algorithms.networks import ActionLayer, Actor, Critic, Critics, make_actor, make_critics, relu
+from softdpg.algorithms.networks import (
+    ActionLayer,
+    Activation,
+    Actor,
+    Critic,
+    Critics,
+    make_actor,
+    make_critics,
+    relu,
+)
 from softdpg.algorithms.optimizers import Optimizer, check_optimizer, find_optimizer
-from softdpg.algorithms.parameters import Parameters, from_flat, to_flat
-from softdpg.algorithms.sigma import make_sigma_state
-from softdpg.algorithms.spaces import as_batch, flat_observations
-from softdpg.algorithms.types import TargetedState
-from softdpg.algorithms.views import ActorView, NetworkView
+from softdpg.algorithms.parameters import ParameterArray, Parameters, from_flat, to_flat
+from softdpg.algorithms.settings import check_argument, check_flag, check_integer
+from softdpg.algorithms.update import TargetedState, make_sigma_state
+from softdpg.replay.spaces import as_batch, flat_observations
 
 _NETWORKS = ("actor", "actor_target", "critic", "critic_target")  # as SB3 names them
+
+
+class NetworkView:
+    """One network with its current weights, as SB3 shows it; other attributes are those of the flax module.
+
+    :param policy: the policy that has the network
+    :param name: ``actor``, ``actor_target``, ``critic`` or ``critic_target``
+    :param module: its flax module
+    """
+
+    def __init__(self, policy: "DDPGPolicy", name: str, module: Any) -> None:
+        self.policy, self.name, self.module = policy, name, module
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "module" not in self.__dict__:  # asked for while a copy is being made
+            raise AttributeError(name)
+        return getattr(self.module, name)
+
+    def state_dict(self) -> Parameters:
+        """Return the weights by name, those of a features extractor first, as in SB3."""
+        prefix = f"{self.name}."
+        weights = {key.removeprefix(prefix): w for key, w in self.policy.state_dict().items() if key.startswith(prefix)}
+        return dict(sorted(weights.items(), key=lambda item: not item[0].startswith("features_extractor.")))
+
+    def named_parameters(self) -> Iterator[tuple[str, ParameterArray]]:
+        """Return names and weights."""
+        return iter(self.state_dict().items())
+
+    def parameters(self) -> Iterator[ParameterArray]:
+        """Return the weights."""
+        return iter(self.state_dict().values())
+
+
+class ActorView(NetworkView):
+    """The actor, which can predict and be saved without the critics."""
+
+    @property
+    def predict(self) -> Callable[..., Any]:
+        """The policy's ``predict``, which uses this network."""
+        return self.policy.predict
+
+    def save(self, path: str | Path) -> None:
+        """Save the policy's settings and the weights of the actor for :meth:`load`."""
+        weights = {f"{self.name}.{key}": weight for key, weight in self.state_dict().items()}
+        data = self.policy._get_constructor_parameters()
+        th.save({"policy_class": type(self.policy), "data": data, "state_dict": weights}, path)
+
+    @classmethod
+    def load(cls, path: str | Path, device: th.device | str = "auto") -> "ActorView":
+        """Load an actor that :meth:`save` has written; the critics of its policy are new.
+
+        :param path: file
+        :param device: ignored, as in the policy's ``load``
+        """
+        saved = th.load(path, map_location="cpu", weights_only=False)
+        policy = saved["policy_class"](**saved["data"])
+        policy.load_state_dict(saved["state_dict"], strict=False)
+        return policy.actor
 
 
 class DDPGPolicy(BasePolicy):
@@ -44,28 +101,24 @@ class DDPGPolicy(BasePolicy):
     :param observation_space: Box, MultiBinary, Discrete or MultiDiscrete (one-hot), or a Dict of them (its parts are
         flattened and joined)
     :param action_space: bounded Box; the networks work in actions scaled to [-1, 1]
-    :param lr_schedule: not used, the update takes the learning rate; SB3 gives it to every policy
-    :param net_arch: units of each hidden layer, or ``{"pi": [...], "qf": [...]}``; no hidden layer at all is an
-        empty list
+    :param lr_schedule: not used; SB3 passes it to every policy
+    :param net_arch: units of each hidden layer, or ``{"pi": [...], "qf": [...]}`` for different ones of actor and
+        critics
     :param action_layer: hidden layer of the critics where the action enters, ``"second"`` or ``"input"``; None for
-        the second where there is one, and for the first with an ``embedding``
+        the second if there is one
     :param activation_fn: activation of the hidden layers, a function of a JAX array
-    :param layer_norm: normalise each hidden layer of actor and critics before its activation
-    :param actor_layer_norm: whether the actor's, if it differs from ``layer_norm``
-    :param standardize: actor and critics see each component of an observation less its mean and over its standard
-        deviation, both from what has been replayed so far; of no effect with a ``NatureCNN``
-    :param embedding: the critics also see an embedding of state and action that foretells the next state, see
-        :mod:`softdpg.algorithms.embedding`; of no effect with a ``NatureCNN`` or without hidden layers
-    :param n_critics: critics in the ensemble; of their values the least counts
+    :param layer_norm: apply layer normalisation to each hidden layer of actor and critics before its activation
+    :param standardize: subtract the mean of each component of an observation and divide by its standard deviation, with
+        statistics of the replayed transitions; not for images
+    :param n_critics: number of critics in the ensemble; the algorithm combines their values
     :param optimizer_class: an optax optimiser that takes ``learning_rate``; or Adam, AdamW, SGD or RMSprop of
         ``torch.optim``, for the optimiser of that name with PyTorch's defaults
     :param optimizer_kwargs: further arguments of the optimiser, under its own names
     :param normalize_images: divide images of uint8 by 255
-    :param share_features_extractor: of no effect where there is nothing to share; not supported with ``NatureCNN``
-    :param features_extractor_class: one of SB3's: ``FlattenExtractor`` or ``CombinedExtractor``, for which observations
-        are flattened, or ``NatureCNN``, see :class:`CnnPolicy`
-    :param features_extractor_kwargs: those of ``NatureCNN``; those of the others have no effect
-    :param dropout_rate: not supported, SBX has it
+    :param share_features_extractor: not supported with ``NatureCNN``; otherwise there is nothing to share
+    :param features_extractor_class: ``FlattenExtractor`` or ``CombinedExtractor`` of SB3, which both flatten the
+        observations, or ``NatureCNN``, see :class:`CnnPolicy`
+    :param features_extractor_kwargs: arguments of ``NatureCNN``
     """
 
     action_space: spaces.Box
@@ -83,9 +136,7 @@ class DDPGPolicy(BasePolicy):
         action_layer: ActionLayer | None = None,
         activation_fn: Activation = relu,
         layer_norm: bool = False,
-        actor_layer_norm: bool | None = None,
         standardize: bool = False,
-        embedding: bool = False,
         n_critics: int = 1,
         optimizer_class: Optimizer | type[th.optim.Optimizer] = optax.adam,
         optimizer_kwargs: dict[str, Any] | None = None,
@@ -93,28 +144,23 @@ class DDPGPolicy(BasePolicy):
         share_features_extractor: bool = False,
         features_extractor_class: type = FlattenExtractor,
         features_extractor_kwargs: dict[str, Any] | None = None,
-        dropout_rate: float | None = None,
     ) -> None:
         cnn = features_extractor_class is NatureCNN
         pi, qf = check_net_arch(net_arch)
         if action_layer is not None:
-            check_choice("action_layer", action_layer, ("second", "input"))
+            check_argument("action_layer", action_layer)
         if action_layer == "second" and len(qf) < 2:
             raise ValueError(f"net_arch of the critic has no second hidden layer for the action: {list(qf)}")
         check_activation(activation_fn)
-        check_flag("layer_norm", layer_norm)
-        if actor_layer_norm is not None:
-            check_flag("actor_layer_norm", actor_layer_norm)
-        check_flag("standardize", standardize)
-        check_flag("embedding", embedding)
-        check_whole("n_critics", n_critics, 1)
+        check_argument("layer_norm", layer_norm)
+        check_argument("standardize", standardize)
+        check_argument("n_critics", n_critics)
         check_optimizer(optimizer_class, optimizer_kwargs)
         check_flag("normalize_images", normalize_images)
         if not cnn:
             check_features_extractor(features_extractor_class, features_extractor_kwargs)
         elif share_features_extractor:
             raise ValueError("share_features_extractor=True is not supported: actor and critics have a CNN each")
-        check_dropout(dropout_rate)
         super().__init__(
             observation_space,
             action_space,
@@ -128,9 +174,7 @@ class DDPGPolicy(BasePolicy):
             action_layer=action_layer,
             activation_fn=activation_fn,
             layer_norm=layer_norm,
-            actor_layer_norm=actor_layer_norm,
             standardize=standardize,
-            embedding=embedding,
             n_critics=n_critics,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
@@ -144,17 +188,12 @@ class DDPGPolicy(BasePolicy):
         ]
         self.images = (normalize_images and not cnn, cnn)  # divide them by 255, leave them as pixels
         action_dim = int(np.prod(action_space.shape))
-        standardize, embedding = bool(standardize) and not cnn, bool(embedding and qf) and not cnn
-        actor_layer_norm = layer_norm if actor_layer_norm is None else actor_layer_norm
-        self._actor = make_actor(action_dim, pi, activation_fn, actor_layer_norm, extractors[0], standardize)
-        # With the embedding the critic's part that depends on the action is deep anyway.
-        entry: ActionLayer = action_layer or ("second" if len(qf) > 1 and not embedding else "input")
+        standardize = bool(standardize) and not cnn
+        self._actor = make_actor(action_dim, pi, activation_fn, layer_norm, extractors[0], standardize)
+        entry: ActionLayer = action_layer or ("second" if len(qf) > 1 else "input")
         features_dim = spaces.flatdim(observation_space) if extractors[1] is None else extractors[1].features_dim
-        critic = Critic(
-            features_dim, action_dim, qf, entry, activation_fn, layer_norm, extractors[1], standardize, embedding
-        )
-        embeds = Embedding(features_dim, qf[0], activation_fn, standardize) if embedding else None
-        self.qf = make_critics(critic, n_critics, embeds)
+        critic = Critic(features_dim, action_dim, qf, entry, activation_fn, layer_norm, extractors[1], standardize)
+        self.qf = make_critics(critic, n_critics)
         self.sigma_state = None
 
     def build(self, key: jax.Array) -> jax.Array:
@@ -192,10 +231,13 @@ class DDPGPolicy(BasePolicy):
         return to_flat(self._weights())
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> None:
-        """Take weights over from arrays with the names of :meth:`state_dict`.
+        """Set the weights from arrays with the names of :meth:`state_dict`.
 
-        ``RuntimeError``, with all weights left as they were, if an array has another shape, or if ``strict`` and the
-        names are not the same.
+        Raises ``RuntimeError`` and leaves all weights unchanged if a shape differs.
+
+        :param state_dict: arrays by name
+        :param strict: require all names and no others
+        :param assign: ignored
         """
         if not hasattr(self, "actor_state"):  # SB3's load makes a policy, and then fills it
             self.build(jax.random.PRNGKey(0))
@@ -226,7 +268,7 @@ class DDPGPolicy(BasePolicy):
         return np.concatenate([np.ravel(array) for array in self.state_dict().values()])
 
     def load_from_vector(self, vector: np.ndarray) -> None:
-        """Take all weights over from an array like that of :meth:`parameters_to_vector`."""
+        """Set all weights from an array like that of :meth:`parameters_to_vector`."""
         weights = self.state_dict()
         ends = np.cumsum([array.size for array in weights.values()])
         if np.shape(vector) != (ends[-1],):
@@ -282,6 +324,44 @@ class CnnPolicy(DDPGPolicy):
         super().__init__(*args, **{"features_extractor_class": NatureCNN} | kwargs)
 
 
+def check_net_arch(net_arch: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the hidden units of actor and critic; raise ``ValueError`` for an invalid ``net_arch``."""
+    by_network = isinstance(net_arch, dict)
+    if by_network and net_arch.keys() != {"pi", "qf"}:
+        raise ValueError(f"net_arch must be a list, or a dict with lists for pi and qf, got {net_arch!r}")
+    lists = (net_arch["pi"], net_arch["qf"]) if by_network else (net_arch, net_arch)
+    for units in lists:
+        if not isinstance(units, list | tuple):
+            raise ValueError(f"net_arch must be a list, or a dict with lists for pi and qf, got {net_arch!r}")
+        for layer in units:
+            check_integer("each layer of net_arch", layer, 1)
+    return tuple(lists[0]), tuple(lists[1])
+
+
+def check_activation(activation_fn: Any) -> None:
+    """Raise ``ValueError`` unless ``activation_fn`` is a function of a JAX array."""
+    if isinstance(activation_fn, type) or not callable(activation_fn):
+        raise ValueError(
+            f"activation_fn must be a function of a JAX array, such as flax.linen.relu or jax.numpy.tanh, "
+            f"got {activation_fn!r} (PyTorch modules do not work in JAX)"
+        )
+
+
+def check_features_extractor(features_extractor_class: Any, features_extractor_kwargs: dict[str, Any] | None) -> None:
+    """Raise ``ValueError`` for a features extractor other than flattening."""
+    if getattr(features_extractor_class, "__name__", "") not in ("FlattenExtractor", "CombinedExtractor"):
+        raise ValueError(
+            f"features_extractor_class={features_extractor_class!r} is not supported: it is a PyTorch module. "
+            "Observations are flattened and concatenated; compute features in a Gymnasium wrapper instead"
+        )
+    for name in features_extractor_kwargs or {}:
+        if name not in ("cnn_output_dim", "normalized_image"):
+            raise ValueError(f"features_extractor_kwargs has {name!r}, which a flattened observation does not use")
+        warnings.warn(
+            f"{name} in features_extractor_kwargs has no effect: there is no CNN, images are flattened", stacklevel=5
+        )
+
+
 @partial(jax.jit, static_argnames="actor")
 def _select_action(actor: Actor, params: Any, observations: jax.Array) -> jax.Array:
     return actor.apply(params, observations)
@@ -292,6 +372,6 @@ def _train_state(network: Actor | Critics, params: Any, optimizer: optax.Gradien
     return TargetedState(0, network.apply, params, optimizer, opt_state, target_params=params)
 
 
-@partial(jax.jit, static_argnames="optimizer")  # one compilation, where that of each array's zeros would take longer
+@partial(jax.jit, static_argnames="optimizer")  # one compilation instead of one per array
 def _initial(optimizer: optax.GradientTransformation, params: Any) -> optax.OptState:
     return optimizer.init(params)

@@ -1,11 +1,10 @@
-"""The algorithms, one entry each. Command line, runs, tables, figures and report follow from it.
+"""The algorithms by name, one entry each; command line, runs, tables, figures and report follow from the entries.
 
-Light: classes are named by their import path and loaded when one is made. An algorithm of one's own is one entry too::
+A class is named by its import path and imported when a model is made, so that this module stays light. To add an
+algorithm of your own, call :func:`register` in a module of yours and name that module in the environment variable
+``SOFTDPG_PLUGINS`` (separate several with commas)::
 
-    register(Algorithm("my-ddpg", "My DDPG", "mypackage.my_ddpg:MyDDPG", "ours", hyperparameters={"gamma": 0.99}))
-
-The command imports the modules named in the environment variable ``SOFTDPG_PLUGINS`` (separated by commas), and so do
-the processes that it starts; a call of :func:`register` in such a module is all that is needed.
+    register(Algorithm("my-ddpg", "My DDPG", "mypackage.my_ddpg:MyDDPG"))
 """
 
 import os
@@ -13,58 +12,46 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Hyperparameter
+from softdpg.algorithms.settings import HYPERPARAMETERS, Hyperparameter, read_signature
 from softdpg.errors import EXTRAS, UserError, near_matches, require_extra
-
-
-class Style(NamedTuple):
-    """Colour (Okabe and Ito's palette first; lighter on dark), the same dashes and marker in matplotlib and plotly."""
-
-    color: str
-    dark_color: str
-    dash: tuple[float, ...]
-    plotly_dash: str
-    marker: str
-    plotly_marker: str
 
 
 @dataclass(frozen=True)
 class Algorithm:
     """One entry.
 
-    :param name: on the command line and in files: lower case, digits and hyphens
-    :param label: in tables and figures
+    :param name: name on the command line and in files: lower case letters, digits and hyphens
+    :param label: name in tables and figures
     :param target: ``module:Class`` with the constructor of SB3's off-policy algorithms
-    :param origin: ``"paper"`` (the paper has numbers of it), ``"ours"``, or ``"peer"``, another library's
+    :param origin: ``"paper"`` (the paper reports scores of it), ``"softdpg"``, or ``"peer"`` (another library)
     :param summary: one line for the help of the command line
-    :param hyperparameters: the names it takes, each with its default here; None leaves it to the class
-    :param variant_of: name of the entry of which this one is a special case; what is not given here is taken from there
-    :param preset: the hyperparameters that make the variant: together with ``variant_of`` they identify it
-    :param exact_resume: whether a killed run goes on from a checkpoint; one that cannot starts over
-    :param style: one of those that are left unless given
+    :param hyperparameters: defaults by name, where they differ from those in the signature of the class; None leaves
+        the default to the class
+    :param variant_of: name of the entry of which this one is a special case, and whose fields it inherits
+    :param preset: the hyperparameters that make the variant; together with ``variant_of`` they identify it
+    :param exact_resume: whether an interrupted run resumes from a checkpoint; otherwise it starts over
     """
 
     name: str
     label: str
     target: str = ""
-    origin: Literal["paper", "ours", "peer"] = "ours"
+    origin: Literal["paper", "softdpg", "peer"] = "softdpg"
     summary: str = ""
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     variant_of: str = ""
     preset: Mapping[str, Any] = field(default_factory=dict)
     exact_resume: bool = True
-    style: Style | None = None
 
     @property
     def base(self) -> str:
-        """The name under which settings are stored: that of the entry of which this is a variant, or its own."""
+        """The name under which runs are stored: that of the entry of which this is a variant, or its own."""
         return self.variant_of or self.name
 
     @property
     def smoothed(self) -> bool:
-        """Whether its critic is smoothed by sigma."""
+        """Whether it has a smoothing scale sigma."""
         return "sigma" in self.hyperparameters
 
     def load(self) -> Any:
@@ -80,15 +67,17 @@ class Algorithm:
 
 _ENTRIES: dict[str, Algorithm] = {}
 _PLUGINS_VARIABLE = "SOFTDPG_PLUGINS"
-_SPARE_STYLES = (
-    Style("#6A3D9A", "#B79BE0", (6, 1.5, 1, 1.5), "9px,3px,2px,3px", "h", "hexagon"),
-    Style("#B15928", "#E0A070", (3, 1), "5px,2px", "P", "cross"),
-    Style("#5C5C5C", "#ABABAB", (2, 3), "3px,5px", "d", "diamond-tall"),
-)
 
 
 def register(algorithm: Algorithm, *hyperparameters: Hyperparameter) -> Algorithm:
-    """Add an algorithm, and those of its hyperparameters that the table does not have yet. Returns the whole entry."""
+    """Add an algorithm and return its completed entry.
+
+    The hyperparameters are the arguments of the class that are in the table, with the defaults of its signature and
+    of its ``policy_defaults``; those in the entry replace them.
+
+    :param algorithm: the entry
+    :param hyperparameters: hyperparameters of the class that the table does not have yet
+    """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", algorithm.name):
         raise ValueError(f"name must be lower case letters, digits and hyphens, got {algorithm.name!r}")
     if algorithm.name in _ENTRIES:
@@ -99,14 +88,15 @@ def register(algorithm: Algorithm, *hyperparameters: Hyperparameter) -> Algorith
     if algorithm.variant_of:
         base = _ENTRIES[algorithm.variant_of]
         values, target, resumes = {**base.hyperparameters, **values}, target or base.target, base.exact_resume
+    elif algorithm.origin != "peer":  # the peers' signatures are their own
+        values = {**_defaults(target, table), **values}
     for name, value in values.items():
         if name not in table:
             raise ValueError(f"hyperparameters: {name!r} is not in the table; pass a Hyperparameter to register")
         wrong = "" if value is None else table[name].wrong(value)
         if wrong:
             raise ValueError(f"hyperparameters: {name} {wrong}")
-    style = algorithm.style or _SPARE_STYLES[len(_ENTRIES) % len(_SPARE_STYLES)]
-    changes = {"target": target, "hyperparameters": values, "exact_resume": resumes, "style": style}
+    changes = {"target": target, "hyperparameters": values, "exact_resume": resumes}
     entry = Algorithm(**{**vars(algorithm), **changes})
     HYPERPARAMETERS.update(table)
     _ENTRIES[entry.name] = entry
@@ -114,12 +104,23 @@ def register(algorithm: Algorithm, *hyperparameters: Hyperparameter) -> Algorith
 
 
 def unregister(name: str) -> None:
-    """Take an algorithm out again."""
+    """Remove an algorithm."""
     del _ENTRIES[name]
 
 
+def _defaults(target: str, table: Mapping[str, Hyperparameter]) -> dict[str, Any]:
+    """Return the default of each hyperparameter that a class has, as its source states it."""
+    signature = read_signature(target)
+    policy = {f"policy_kwargs.{name}": value for name, value in signature.policy_defaults.items()}
+    arguments = {**signature.defaults, **policy}
+    found = {name: arguments[row.argument] for name, row in table.items() if row.argument in arguments}
+    if "adam_b1" in found:  # one entry of optimizer_kwargs
+        found["adam_b1"] = found["adam_b1"]["b1"]
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+
+
 class _Registry(Mapping[str, Algorithm]):
-    """The entries by name, in the order of tables and figures; those of plugins last."""
+    """The entries by name in the order of tables and figures, those of plugins last."""
 
     def __getitem__(self, name: str) -> Algorithm:
         _load_plugins()
@@ -141,7 +142,7 @@ _loaded: set[str] = set()
 def _load_plugins() -> None:
     for module in filter(None, os.environ.get(_PLUGINS_VARIABLE, "").split(",")):
         if module not in _loaded:
-            _loaded.add(module)  # first: the module itself may look at the registry
+            _loaded.add(module)  # first, because the module itself may read the registry
             try:
                 import_module(module)
             except ImportError as error:
@@ -149,16 +150,16 @@ def _load_plugins() -> None:
 
 
 def find(name: str) -> Algorithm:
-    """The entry of that name; ``UserError`` if there is none."""
+    """Return the entry of that name; raise ``UserError`` if there is none."""
     if name not in ALGORITHMS:
         known = list(ALGORITHMS)
-        more = f"{_PLUGINS_VARIABLE} names the modules that add others"
+        more = f"modules named in {_PLUGINS_VARIABLE} add others"
         raise UserError(f"no algorithm {name!r}{near_matches(name, known)} (algorithms: {', '.join(known)}; {more})")
     return ALGORITHMS[name]
 
 
 def identify(name: str, hyperparameters: Mapping[str, Any]) -> Algorithm:
-    """The entry meant by a name and hyperparameters: itself, or the variant whose preset they contain."""
+    """Return the entry of a name and hyperparameters: itself, or the variant whose preset they contain."""
     named = find(name)
     values = {**named.preset, **{key: value for key, value in hyperparameters.items() if value is not None}}
     variants = [entry for entry in ALGORITHMS.values() if entry.variant_of == named.base]
@@ -167,39 +168,13 @@ def identify(name: str, hyperparameters: Mapping[str, Any]) -> Algorithm:
 
 
 def having(hyperparameter: str) -> list[str]:
-    """Names of the algorithms that have a hyperparameter, variants left out."""
+    """Return the names of the algorithms that have a hyperparameter, without variants."""
     return [e.name for e in ALGORITHMS.values() if hyperparameter in e.hyperparameters and not e.variant_of]
 
 
-# The paper's settings where it states them; the rest are choices of ours.
-_DDPG = {
-    "learning_rate": 1e-4,
-    "qf_learning_rate": 1e-4,
-    "buffer_size": 1_000_000,
-    "learning_starts": 1_000,
-    "batch_size": 256,
-    "tau": 0.005,
-    "gamma": 0.99,
-    "train_freq": 1,
-    "gradient_steps": 1,
-    "exploration_noise": 0.1,
-    "net_arch": (400, 300),
-    "action_layer": "second",
-}
-_TD3 = _DDPG | {
-    "learning_rate": 1e-3,
-    "qf_learning_rate": 1e-3,
-    "action_layer": "input",
-    "n_critics": 2,
-    "layer_norm": False,
-    "policy_delay": 2,
-    "target_policy_noise": 0.2,
-    "target_noise_clip": 0.5,
-    "n_steps": 1,
-}
-# What an update costs: Soft TD3 has small networks and batches, and several updates in one call.
+# Sizes that make an update cheap: those of Soft TD3.
 _SMALL = {"net_arch": (128, 128), "batch_size": 128, "train_freq": 8, "gradient_steps": 8}
-# What can be set of other libraries' algorithms; unless it is, they have their own defaults.
+# Hyperparameters of other libraries' algorithms; None leaves the default to the library.
 _PEER = dict.fromkeys(
     (
         *("learning_rate", "buffer_size", "learning_starts", "batch_size", "tau", "gamma", "train_freq"),
@@ -208,8 +183,7 @@ _PEER = dict.fromkeys(
 )
 _PEER_TD3 = _PEER | dict.fromkeys(("exploration_noise", "policy_delay", "target_policy_noise", "target_noise_clip"))
 
-DEFAULT = "soft-ddpg"  # of ``softdpg train``
-RECOMMENDED = "soft-td3"  # for a task of one's own; the default of ``softdpg tune``
+DEFAULT = "soft-td3"  # of ``softdpg train`` and ``softdpg tune``
 
 for _entry in (
     Algorithm(
@@ -218,69 +192,52 @@ for _entry in (
         "softdpg.algorithms.ddpg:DDPG",
         "paper",
         "Deep Deterministic Policy Gradient, the paper's baseline",
-        _DDPG,
-        style=Style("#0072B2", "#56B4E9", (4, 1.5), "7px,3px", "s", "square"),
     ),
     Algorithm(
         "soft-ddpg",
-        "Soft DDPG",
+        "Soft DDPG (centered)",
         "softdpg.algorithms.soft_ddpg:SoftDDPG",
-        "paper",
-        "Algorithm 1 of the paper",
-        {"estimator": "paper", "sigma": 0.2, "n_samples": 50, "antithetic": False} | _DDPG,
-        style=Style("#D55E00", "#FF9447", (), "solid", "o", "circle"),
+        summary="Soft DDPG with the centered estimator, the default of the class",
+        hyperparameters={"antithetic": True},
     ),
     Algorithm(
-        "soft-ddpg-centered",
-        "Soft DDPG, centered (ours)",
-        summary="Soft DDPG with the centered estimator",
-        hyperparameters={"antithetic": True},
+        "soft-ddpg-paper",
+        "Soft DDPG (paper)",
+        origin="paper",
+        summary="Soft DDPG with the paper's estimator: Algorithm 1 to the letter",
+        hyperparameters={"antithetic": False},
         variant_of="soft-ddpg",
-        preset={"estimator": "centered"},
-        style=Style("#009E73", "#3FD6A8", (1, 1.2), "2px,2px", "D", "diamond"),
+        preset={"estimator": "paper"},
     ),
     Algorithm(
         "td3",
         "TD3",
         "softdpg.algorithms.td3:TD3",
-        "ours",
-        "Twin Delayed DDPG on our update",
-        _TD3,
-        style=Style("#332288", "#8F85DB", (2, 2), "3px,3px", "X", "x"),
+        summary="Twin Delayed DDPG",
     ),
     Algorithm(
         "td3-small",
         "Small TD3",
-        summary="TD3 with the sizes of Soft TD3 and nothing else of it: what does a cheap step carry alone?",
+        summary="TD3 with the network and batch sizes of Soft TD3",
         variant_of="td3",
         preset=_SMALL,
-        style=Style("#44AA99", "#7FD4C6", (4, 1, 1, 1, 1, 1), "7px,2px,2px,2px,2px,2px", "d", "diamond-tall"),
     ),
     Algorithm(
         "soft-td3",
-        "Soft TD3 (ours)",
+        "Soft TD3",
         "softdpg.algorithms.soft_td3:SoftTD3",
-        "ours",
-        "smoothed target on two normalised critics: the one to use",
-        {"estimator": "centered", "sigma": 0.2, "n_samples": 4, "antithetic": True}
-        | _TD3
-        | _SMALL
-        | {"action_layer": "second", "layer_norm": True, "actor_layer_norm": True}
-        | {"standardize": True, "embedding": False}
-        | {"smooth_target": True, "actor_gradient": "exact", "minimum": "none"}
-        | {"exploration_noise": 0.2, "noise_color": 1.0, "random_episodes": 0.05}
-        | {"n_steps": 3, "adam_b1": 0.5, "learning_starts": 5_000, "saturation_penalty": 1e-3},
-        style=Style("#AA3377", "#E58BB8", (), "solid", "*", "star"),
+        summary="smoothed target on two normalised critics; recommended",
     ),
     Algorithm(
         "ocpg",
         "oCPG",
         summary="Saglam and Kalogerias (2024): TD3 with a two-point action gradient and an unsmoothed target",
-        hyperparameters={**_TD3, "noise_color": 0.0, "actor_layer_norm": False, "standardize": False, "adam_b1": 0.9}
-        | {"saturation_penalty": 0.0, "minimum": "samples"},
+        hyperparameters={"net_arch": (400, 300), "action_layer": "input", "layer_norm": False, "standardize": False}
+        | {"learning_starts": 1_000, "batch_size": 256, "train_freq": 1, "gradient_steps": 1, "n_steps": 1}
+        | {"exploration_noise": 0.1, "noise_color": 0.0, "random_episodes": 0.0, "adam_b1": 0.9}
+        | {"saturation_penalty": 0.0, "critic_reduction": "min"},
         variant_of="soft-td3",
-        preset={"smooth_target": False, "target_policy_noise": 0.0, "actor_gradient": "smoothed", "n_samples": 2},
-        style=Style("#661100", "#C98A7A", (2, 1, 1, 1), "4px,2px,2px,2px", "h", "hexagon"),
+        preset={"smooth_target": False, "actor_gradient": "smoothed", "n_samples": 2},
     ),
     Algorithm(
         "sbx-sac",
@@ -290,16 +247,14 @@ for _entry in (
         "SBX's Soft Actor-Critic with its own defaults",
         _PEER | dict.fromkeys(("qf_learning_rate", "policy_delay")),
         exact_resume=False,
-        style=Style("#3B3B3B", "#D0D0D0", (5, 1, 1, 1), "8px,2px,2px,2px", "^", "triangle-up"),
     ),
     Algorithm(
         "sbx-sac-small",
         "Small SAC (SBX)",
         origin="peer",
-        summary="SBX's SAC with the sizes of Soft TD3 and its own defaults otherwise",
+        summary="SBX's SAC with the network and batch sizes of Soft TD3",
         variant_of="sbx-sac",
         preset=_SMALL,
-        style=Style("#777777", "#9A9A9A", (3, 2), "5px,3px", "8", "octagon"),
     ),
     Algorithm(
         "sbx-td3",
@@ -309,7 +264,6 @@ for _entry in (
         "SBX's TD3 with its own defaults",
         _PEER_TD3 | {"qf_learning_rate": None},
         exact_resume=False,
-        style=Style("#E69F00", "#F2C45A", (2, 1), "4px,2px", "v", "triangle-down"),
     ),
     Algorithm(
         "sbx-crossq",
@@ -319,7 +273,6 @@ for _entry in (
         "SBX's CrossQ with its own defaults",
         {key: value for key, value in _PEER.items() if key != "tau"} | {"qf_learning_rate": None, "policy_delay": None},
         exact_resume=False,
-        style=Style("#882255", "#D77FA8", (7, 2), "11px,4px", "p", "pentagon"),
     ),
     Algorithm(
         "sb3-sac",
@@ -329,7 +282,6 @@ for _entry in (
         "Stable-Baselines3's Soft Actor-Critic with its own defaults",
         _PEER,
         exact_resume=False,
-        style=Style("#999933", "#CFCF6B", (1, 2), "2px,4px", "<", "triangle-left"),
     ),
     Algorithm(
         "sb3-td3",
@@ -339,7 +291,6 @@ for _entry in (
         "Stable-Baselines3's TD3 with its own defaults",
         _PEER_TD3,
         exact_resume=False,
-        style=Style("#117733", "#63C084", (3, 1, 1, 1, 1, 1), "5px,2px,2px,2px,2px,2px", ">", "triangle-right"),
     ),
 ):
     register(_entry)

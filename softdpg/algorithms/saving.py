@@ -1,4 +1,4 @@
-"""Saving and loading with SB3's verbs, where the parameters are those of JAX networks."""
+"""Saving and loading with SB3's methods, for parameters of JAX networks."""
 
 import inspect
 import io
@@ -18,8 +18,8 @@ from stable_baselines3.common.type_aliases import GymEnv
 from softdpg.algorithms.parameters import Parameters, from_flat, to_flat
 from softdpg.algorithms.policies import DDPGPolicy
 
-# Arguments of which None stands for something that the saved model knows better.
-_AS_SAVED = ("policy_kwargs", "replay_buffer_class", "replay_buffer_kwargs", "antithetic", "action_layer", "n_steps")
+# Arguments for which None means that the saved value stays.
+_AS_SAVED = ("policy_kwargs", "replay_buffer_class", "replay_buffer_kwargs", "antithetic")
 _OPTIMIZERS = {"actor.optimizer": "actor_state", "critic.optimizer": "qf_state", "sigma.optimizer": "sigma_state"}
 SelfAlgorithm = TypeVar("SelfAlgorithm", bound="SavedAlgorithm")
 
@@ -30,12 +30,12 @@ class SavedAlgorithm(OffPolicyAlgorithm):
     policy: DDPGPolicy
 
     def get_parameters(self) -> dict[str, Parameters]:
-        """The parameters of the model as dictionaries of arrays that NumPy, JAX and PyTorch take.
+        """Return the parameters of the model as dictionaries of arrays that NumPy, JAX and PyTorch accept.
 
         :return: ``"policy"``: weights by name, see :meth:`DDPGPolicy.state_dict`; ``"actor.optimizer"``,
             ``"critic.optimizer"`` (and ``"sigma.optimizer"`` of a learned sigma): the states of the optimisers
         """
-        policy = getattr(self.policy, "_orig_mod", self.policy)  # the one that torch.compile has wrapped
+        policy = getattr(self.policy, "_orig_mod", self.policy)  # inside torch.compile's wrapper
         return {"policy": policy.state_dict()} | {
             name: to_flat(self._optimizer(attribute)) for name, attribute in self._optimizers().items()
         }
@@ -46,14 +46,14 @@ class SavedAlgorithm(OffPolicyAlgorithm):
         exact_match: bool = True,
         device: th.device | str = "auto",
     ) -> None:
-        """Take parameters over from a dictionary like that of :meth:`get_parameters`, or from a saved model.
+        """Set parameters from a dictionary like that of :meth:`get_parameters`, or from a saved model.
 
-        A ``ValueError`` for names of objects, a ``RuntimeError`` for names or shapes of their arrays. Whatever is
-        raised, the parameters are those from before.
+        Raises ``ValueError`` for wrong names of objects and ``RuntimeError`` for wrong names or shapes of arrays; the
+        parameters then stay as they were.
 
         :param load_path_or_dict: the dictionary, or path or file of a model of the same class
-        :param exact_match: all objects and all their arrays must be there; False to set only some
-        :param device: of no effect: parameters stay where they are
+        :param exact_match: require all objects and all their arrays; False to set only some
+        :param device: ignored: parameters stay where they are
         """
         if isinstance(load_path_or_dict, dict):
             params = load_path_or_dict
@@ -64,7 +64,7 @@ class SavedAlgorithm(OffPolicyAlgorithm):
         expected = {"policy", *optimizers}
         for name in params:
             if name not in expected:
-                raise ValueError(f"{name!r} is no object with parameters; there are {', '.join(sorted(expected))}")
+                raise ValueError(f"{name!r} has no parameters; expected {', '.join(sorted(expected))}")
         if exact_match and params.keys() != expected:
             raise ValueError(f"parameters of {sorted(expected - params.keys())} are missing (exact_match=True)")
         optimizer_states = {
@@ -112,11 +112,11 @@ class SavedAlgorithm(OffPolicyAlgorithm):
         force_reset: bool = True,
         **kwargs: Any,
     ) -> SelfAlgorithm:
-        """Load a model that this class has saved; see SB3.
+        """Load a model that this class has saved, as in SB3.
 
         :param env: environment, or its id
-        :param kwargs: arguments of the constructor that replace the saved ones, checked as the constructor does.
-            Those that shape the networks (``policy_kwargs``, ``action_layer``) must be as they were
+        :param kwargs: arguments of the constructor that replace the saved ones, with the constructor's checks.
+            ``policy_kwargs`` must stay as it was, because it shapes the networks
         """
         data = _check_saver(cls, path)
         known = inspect.signature(cls.__init__).parameters.keys() | data.keys()
@@ -140,36 +140,34 @@ class SavedAlgorithm(OffPolicyAlgorithm):
 
 
 def _family_name(algorithm: type[SavedAlgorithm]) -> str:
-    """The class of this package that ``algorithm`` is, or is made from."""
+    """Return the name of the class of this package that ``algorithm`` is, or inherits from."""
     return next(base.__name__ for base in algorithm.__mro__ if base.__module__.startswith("softdpg."))
 
 
 def _check_saver(algorithm: type[SavedAlgorithm], path: str | Path | io.BufferedIOBase) -> dict[str, Any]:
-    """The saved attributes, as far as they are plain values; ``ValueError`` if another class has saved them."""
+    """Return the saved attributes that are plain values; raise ``ValueError`` if another class has saved them."""
     file = open_path(path, "r", suffix="zip")
     try:
         with zipfile.ZipFile(file) as archive:
             data = json.loads(archive.read("data"))
     except (zipfile.BadZipFile, KeyError, ValueError):
-        raise ValueError(f"{path} is not a saved model: it wasn't a zip-file of SB3's format") from None
+        raise ValueError(f"{path} is not a saved model: it wasn't a zip-file in SB3's format") from None
     finally:
         if file is not path:
             file.close()
-    saver, ours = _saver(data), f"softdpg.{_family_name(algorithm)}"
-    if saver != ours:
-        raise ValueError(f"{path} was saved by {saver} and cannot be loaded as {ours}")
+    saver, loader = _saver(data), f"softdpg.{_family_name(algorithm)}"
+    if saver != loader:
+        raise ValueError(f"{path} was saved by {saver} and cannot be loaded as {loader}")
     return data
 
 
 def _saver(data: dict[str, Any]) -> str:
-    """The class that saved a model of SB3's format, as far as its file tells."""
+    """Return the class that saved a model in SB3's format, as far as its file tells."""
     if "saved_by" in data:
         return f"softdpg.{data['saved_by']}"
     policy_class = data.get("policy_class")
     module = policy_class.get("__module__", "") if isinstance(policy_class, dict) else ""
     library, _, rest = module.partition(".")
-    if library == "softdpg":
-        return "softdpg 0.1"
     name = rest.partition(".")[0].upper()
     if name == "COMMON":  # the policy that SB3's PPO and A2C share
         name = "PPO" if "clip_range" in data else "A2C"

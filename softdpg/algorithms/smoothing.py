@@ -5,12 +5,12 @@ For ``f : R^m -> R`` and ``w ~ N(0, I)`` the smoothed function and its gradient 
     f_sigma(x)      = E[ f(x + sigma w) ]
     grad f_sigma(x) = E[ f(x + sigma w) w ] / sigma
 
-Both are estimated from N draws of ``w``. The functions here take the draws and the values of ``f`` at the perturbed
-points, never ``f`` itself: whoever calls them decides how the N evaluations are made.
+Both are estimated from N samples of ``w``. The functions here take the samples and the values of ``f`` at the
+perturbed points, never ``f`` itself: the caller decides how to make the N evaluations.
 
-Shapes: the components of an action come first and the batch last, ``x`` is ``(m, ...)``, because a long last axis is
-what a CPU vectorises over. Draws and perturbed points are ``(N, m, ...)``; values of ``f`` are ``(N, ...)``.
-The rank of every argument is asserted: a missing axis would otherwise be broadcast into wrong numbers without a word.
+Shapes: the components of an action come first and the batch last, ``x`` is ``(m, ...)``, because a CPU vectorises over
+a long last axis. Samples and perturbed points are ``(N, m, ...)``; values of ``f`` are ``(N, ...)``. Every function
+asserts the rank of its arguments: a missing axis would otherwise broadcast into wrong numbers silently.
 """
 
 import jax
@@ -23,27 +23,30 @@ Scale = float | np.ndarray | jax.Array  # sigma: one number, or one for each com
 def gaussian_perturbations(
     key: jax.Array, n_samples: int, shape: tuple[int, ...], antithetic: bool = False
 ) -> jax.Array:
-    """Draw ``w_i ~ N(0, I)`` for i = 1, ..., N, independent for every entry of ``shape``.
+    """Sample ``w_i ~ N(0, I)`` for i = 1, ..., N, independently for every entry of ``shape``.
 
     :param key: JAX random key
     :param n_samples: N; even if ``antithetic``
     :param shape: shape of the points to perturb, ``(m, ...)``
-    :param antithetic: make the second half of the draws the negative of the first, ``w_{i + N/2} = -w_i``
+    :param antithetic: make the second half of the samples the negative of the first, ``w_{i + N/2} = -w_i``
     :return: ``(N, *shape)``
     """
     if not antithetic:
         return jax.random.normal(key, (n_samples, *shape))
     half = jax.random.normal(key, (n_samples // 2, *shape))
-    # A product with the signs: XLA would draw each half anew to concatenate them.
+    # A product with the signs: to concatenate the halves, XLA would sample each of them again.
     signs = jnp.array([1.0, -1.0]).reshape(2, *[1] * half.ndim)
     return (signs * half).reshape(n_samples, *shape)
 
 
 def perturbed(x: jax.Array, w: jax.Array, sigma: Scale, low: float = -jnp.inf, high: float = jnp.inf) -> jax.Array:
-    """Perturbed points ``clip(x + sigma w_i, low, high)`` (lines 4 and 7 of Algorithm 1).
+    """Compute the perturbed points ``clip(x + sigma w_i, low, high)`` (lines 4 and 7 of Algorithm 1).
 
     :param x: ``(m, ...)``
-    :param w: ``(N, m, ...)``
+    :param w: samples, ``(N, m, ...)``
+    :param sigma: scale of the noise, a number or one per component, ``(m,)``
+    :param low: lower bound of every component
+    :param high: upper bound of every component
     :return: ``(N, m, ...)``
     """
     assert_ranks(w=(w, jnp.ndim(x) + 1), x=(x, max(jnp.ndim(x), 1)))
@@ -63,13 +66,14 @@ def smoothed_value(values: jax.Array) -> jax.Array:
 def paper_gradient(x: jax.Array, points: jax.Array, values: jax.Array, sigma: Scale) -> jax.Array:
     """Estimate ``grad f_sigma(x)`` as line 8 of Algorithm 1 does: ``mean_i (a_i - x) f(a_i) / sigma^2``.
 
-    ``a_i`` are the perturbed points as they are, clipped or not. Where clipping cuts the draws, the mean of
-    ``a_i - x`` is not zero and the estimate is off by that mean times the level of ``f``: near a bound it points
-    out of the bound where ``f`` is negative, and inwards where ``f`` is positive, whatever the slope of ``f``.
+    ``a_i`` are the perturbed points, clipped or not. Clipping makes the mean of ``a_i - x`` nonzero, and the estimate
+    is biased by that mean times the level of ``f``. Near a bound the bias points outwards if ``f`` is negative and
+    inwards if ``f`` is positive, whatever the slope of ``f``.
 
     :param x: ``(m, ...)``
     :param points: ``a_i``, ``(N, m, ...)``
     :param values: ``f(a_i)``, ``(N, ...)``
+    :param sigma: scale of the noise, a number or ``(m,)``
     :return: ``(m, ...)``
     """
     assert_ranks(x=(x, max(jnp.ndim(x), 1)), points=(points, jnp.ndim(x) + 1), values=(values, jnp.ndim(x)))
@@ -77,22 +81,22 @@ def paper_gradient(x: jax.Array, points: jax.Array, values: jax.Array, sigma: Sc
 
 
 def centered_gradient(w: jax.Array, values: jax.Array, sigma: Scale, antithetic: bool = False) -> jax.Array:
-    """Estimate ``grad f_sigma(x)`` without bias from clipping and with less variance.
+    """Estimate ``grad f_sigma(x)`` without the bias from clipping and with less variance.
 
-    The score is that of the unclipped draw, ``w_i / sigma``, and ``values`` may be those of ``a -> f(clip(a))``: this
-    is the gradient of the smoothing of that clipped function, for which the identity at the top of this module holds
-    as it stands. From each value a baseline ``b_i`` is subtracted that does not depend on ``w_i``, which leaves the
-    mean as it is:
+    The score is that of the unclipped sample, ``w_i / sigma``, while ``values`` may be those of ``a -> f(clip(a))``.
+    This is the gradient of that clipped function, smoothed, so the identity at the top of this module holds exactly.
+    A baseline ``b_i`` that does not depend on ``w_i`` is subtracted from each value, which leaves the mean unchanged:
 
         mean_i w_i (f_i - b_i) / sigma,    b_i = mean of the other values (leave-one-out)
 
-    In antithetic pairs the two halves of a pair share a baseline, which cancels:
+    The two halves of an antithetic pair share a baseline, which cancels:
 
         mean over pairs of w_i (f(x + sigma w_i) - f(x - sigma w_i)) / (2 sigma)
 
-    :param w: the draws, ``(N, m, ...)``
+    :param w: samples, ``(N, m, ...)``
     :param values: ``f`` at the (clipped) perturbed points, ``(N, ...)``
-    :param antithetic: the draws are antithetic pairs in the order of :func:`gaussian_perturbations`
+    :param sigma: scale of the noise, a number or ``(m,)``
+    :param antithetic: the samples are antithetic pairs in the order of :func:`gaussian_perturbations`
     :return: ``(m, ...)``
     """
     assert_ranks(w=(w, max(jnp.ndim(w), 2)), values=(values, jnp.ndim(w) - 1))
@@ -106,22 +110,40 @@ def centered_gradient(w: jax.Array, values: jax.Array, sigma: Scale, antithetic:
     return _mean(w * advantages[:, None]) / sigma
 
 
+def log_sigma_gradient(w: jax.Array, values: jax.Array) -> jax.Array:
+    """Estimate ``d/d log sigma_j E[f(x + sigma w)] = E[f(x + sigma w) (w_j^2 - 1)]`` from antithetic pairs.
+
+    Both halves of a pair have the same ``w_j^2``, so only their mean counts. The mean of the other pairs is subtracted
+    as a baseline, which leaves the expectation unchanged.
+
+    :param w: samples, ``(N, m, ...)``, in the order of :func:`gaussian_perturbations`
+    :param values: ``f`` at the perturbed points, ``(N, ...)``
+    :return: ``(m,)``, the mean over all further axes
+    """
+    assert_ranks(w=(w, max(jnp.ndim(w), 2)), values=(values, jnp.ndim(w) - 1))
+    pairs = len(values) // 2
+    means = (values[:pairs] + values[pairs:]) / 2
+    advantages = (means - means.mean(axis=0)) * (pairs / (pairs - 1))
+    terms = advantages[:, None] * (w[:pairs] ** 2 - 1)
+    return terms.mean(axis=(0, *range(2, terms.ndim)))
+
+
 def _by_component(sigma: Scale, x: jax.Array) -> Scale:
-    """Sigma so that it multiplies ``x``, ``(m, ...)``, component by component."""
+    """Reshape sigma so that it multiplies ``x``, ``(m, ...)``, component by component."""
     assert jnp.ndim(sigma) <= 1, f"sigma must have rank 0 or 1, not {jnp.ndim(sigma)}: {jnp.shape(sigma)}"
     return sigma if jnp.ndim(sigma) == 0 else jnp.reshape(sigma, (-1, *[1] * (jnp.ndim(x) - 1)))
 
 
 def assert_ranks(**arguments: tuple[jax.Array | np.ndarray, int]) -> None:
-    """Assert that each named array has the rank beside it; shapes are static, so that a compiled call costs nothing."""
+    """Assert the rank of each named array. Shapes are static, so this costs nothing in a compiled call."""
     for name, (array, rank) in arguments.items():
         assert jnp.ndim(array) == rank, f"{name} must have rank {rank}, not {jnp.ndim(array)}: {jnp.shape(array)}"
 
 
 def _mean(terms: jax.Array) -> jax.Array:
-    """Mean over the samples, ``(N, m, ...)`` to ``(m, ...)``.
+    """Average over the samples, ``(N, m, ...)`` to ``(m, ...)``.
 
-    As a product, whose operands XLA computes first: it would do the sum state by state, drawing the noise on the way.
+    A product, whose operands XLA computes first; a sum would be fused with the sampling and run state by state.
     """
     n_samples = len(terms)
     return jnp.tensordot(jnp.full(n_samples, 1 / n_samples, terms.dtype), terms, axes=1, precision="highest")

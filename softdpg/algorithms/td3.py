@@ -1,58 +1,61 @@
-"""TD3 (Fujimoto and others, 2018): two critics, one draw of clipped noise on the target's action, a delayed actor."""
+"""Twin Delayed DDPG (TD3; Fujimoto et al., 2018): two critics, clipped noise on the target action, a delayed actor."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from softdpg.algorithms.arguments import check_scale
 from softdpg.algorithms.base import DPGAlgorithm
 from softdpg.algorithms.exploration import Exploration
-from softdpg.algorithms.networks import ActionLayer
+from softdpg.algorithms.family import FAMILY, ClippedNoise, Row
 from softdpg.algorithms.policies import DDPGPolicy
-from softdpg.algorithms.smoothing import Scale
-from softdpg.algorithms.types import Array
-from softdpg.algorithms.update import DPG
-
-
-@dataclass(frozen=True)
-class TwinDelayedDPG(DPG):
-    """The next action is seen through one draw of clipped noise: the smoothed target's case of one sample."""
-
-    target_policy_noise: float
-    target_noise_clip: float
-
-    def next_value(
-        self, params: Any, observations: Array, actions: jax.Array, key: jax.Array, sigma: Scale
-    ) -> jax.Array:
-        """``min_j Q_j(s', clip(pi(s') + clip(noise)))``; shapes as in :class:`DPG`."""
-        noisy = noisy_actions(actions, key, self.target_policy_noise, self.target_noise_clip)
-        return super().next_value(params, observations, noisy, key, sigma)
-
-
-def noisy_actions(actions: jax.Array, key: jax.Array, scale: float, bound: float) -> jax.Array:
-    """``clip(a + clip(noise))``, one draw for each action: ``(batch, m)`` to ``(batch, m)``."""
-    noise = jnp.clip(jax.random.normal(key, actions.shape) * scale, -bound, bound)
-    return jnp.clip(actions + noise, -1, 1)
 
 
 class TD3(DPGAlgorithm):
     """Twin Delayed Deep Deterministic Policy Gradient (TD3).
 
-    The signature and the defaults are those of :class:`stable_baselines3.TD3`, save for exploration, which is on by
-    default, and 1,000 random steps at the start. What is not described here or in :class:`~softdpg.DDPG` is described
-    there.
+    Signature and defaults follow :class:`stable_baselines3.TD3`, except that exploration noise is on by default and
+    1,000 random steps come first. The agent works in actions scaled to [-1, 1].
 
-    :param policy_delay: the actor is updated with every ``policy_delay``-th update of the critics
-    :param target_policy_noise: standard deviation of the noise on the target's action, in scaled actions
-    :param target_noise_clip: bound of that noise
-    :param policy_kwargs: of :class:`~softdpg.algorithms.policies.DDPGPolicy`; by default two critics, hidden layers of
-        400 and 300 units as in SB3
-    :param action_layer: hidden layer of the critics where the action enters; ``"input"`` is the layout of SB3 and SBX
+    :param policy: ``"MlpPolicy"``, ``"CnnPolicy"`` for images, or ``"MultiInputPolicy"`` for Dict observations
+    :param env: environment with a bounded Box action space, or its id
+    :param learning_rate: step size of the actor: a number, or a schedule of the remaining progress (from 1 to 0)
+    :param buffer_size: number of transitions in the replay buffer
+    :param learning_starts: number of steps with uniformly random actions before learning starts
+    :param batch_size: number of transitions in a minibatch
+    :param tau: Polyak coefficient of the target networks
+    :param gamma: discount factor
+    :param train_freq: steps of the environment between two calls of the update, or ``(1, "episode")``
+    :param gradient_steps: updates per call; -1 for as many as steps were taken
+    :param action_noise: exploration: the standard deviation of Gaussian noise in scaled actions, an ``ActionNoise`` of
+        SB3, or None
+    :param replay_buffer_class: class of the replay buffer; None for the fastest one that fits the observations
+    :param replay_buffer_kwargs: further arguments of the replay buffer
+    :param optimize_memory_usage: store observations once instead of twice, with SB3's ``ReplayBuffer``
+    :param n_steps: number of rewards summed before the critics' value (n-step returns)
+    :param policy_delay: number of critic updates per update of the actor
+    :param target_policy_noise: standard deviation of the noise on the target action, in scaled actions
+    :param target_noise_clip: bound of the noise on the target action
+    :param stats_window_size: number of episodes over which SB3 averages its statistics
+    :param tensorboard_log: directory of TensorBoard logs; None for none
+    :param policy_kwargs: arguments of :class:`~softdpg.algorithms.policies.DDPGPolicy`; by default two critics, hidden
+        layers of 400 and 300 units, and the action at the critics' input, as in SB3
+    :param verbose: 0 for no output, 1 for messages, 2 for debugging
+    :param seed: seed of all random numbers; None for a random one
+    :param device: ``"auto"`` for JAX's default, or ``"cpu"``, ``"gpu"``, ``"tpu"``
+    :param _init_setup_model: build the networks at once
+    :param qf_learning_rate: step size of the critics, a number or a schedule; None for that of the actor
     """
+
+    policy_defaults: ClassVar[dict[str, Any]] = {
+        "net_arch": [400, 300],
+        "action_layer": "input",
+        "n_critics": 2,
+        "layer_norm": False,
+    }
+    target_policy_noise: float
+    target_noise_clip: float
 
     def __init__(
         self,
@@ -83,14 +86,10 @@ class TD3(DPGAlgorithm):
         _init_setup_model: bool = True,
         *,
         qf_learning_rate: float | Schedule | None = None,
-        action_layer: ActionLayer | None = "input",
     ) -> None:
-        self.policy_delay = policy_delay
-        self.target_policy_noise = target_policy_noise
-        self.target_noise_clip = target_noise_clip
         super().__init__(
-            policy,
-            env,
+            policy=policy,
+            env=env,
             learning_rate=learning_rate,
             buffer_size=buffer_size,
             learning_starts=learning_starts,
@@ -104,6 +103,7 @@ class TD3(DPGAlgorithm):
             replay_buffer_kwargs=replay_buffer_kwargs,
             optimize_memory_usage=optimize_memory_usage,
             n_steps=n_steps,
+            policy_delay=policy_delay,
             stats_window_size=stats_window_size,
             tensorboard_log=tensorboard_log,
             policy_kwargs=policy_kwargs,
@@ -112,14 +112,12 @@ class TD3(DPGAlgorithm):
             device=device,
             _init_setup_model=_init_setup_model,
             qf_learning_rate=qf_learning_rate,
-            action_layer=action_layer,
-            policy_defaults={"n_critics": 2},
+            target_policy_noise=target_policy_noise,
+            target_noise_clip=target_noise_clip,
         )
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        check_scale("target_policy_noise", self.target_policy_noise)
-        check_scale("target_noise_clip", self.target_noise_clip)
-
-    def _make_dpg(self) -> TwinDelayedDPG:
-        return TwinDelayedDPG(self.policy.qf, float(self.target_policy_noise), float(self.target_noise_clip))
+    @property
+    def row(self) -> Row:
+        """The algorithm as a row of the family's table, with the arguments of this model."""
+        noise = ClippedNoise(float(self.target_policy_noise), float(self.target_noise_clip))
+        return replace(FAMILY["TD3"], next_value=noise)

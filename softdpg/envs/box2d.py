@@ -79,7 +79,7 @@ class BipedalWalkerDiscrete(DiscreteReward[BipedalWalkerRule]):
         self.rule.reset(position=0.0)
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand the distance from the start to the rule."""
+        """Pass the distance from the start to the rule."""
         x = self.env.hull.position[0]  # type: ignore[attr-defined]
         fell = terminated and (self.env.game_over or x < 0.0)  # type: ignore[attr-defined]
         rule = self.rule
@@ -132,7 +132,7 @@ class LunarLanderDiscrete(DiscreteReward[LunarLanderRule]):
     summary = "5 once for |x| < 0.2, then 10 once for y < 0.3; at the end 100 for a landing or -50 for a crash"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand position and leg contacts to the rule."""
+        """Pass position and leg contacts to the rule."""
         x, y, _, _, _, _, left_leg, right_leg = observation.tolist()
         rule = self.rule
         reward = rule.step(x=x, y=y, legs_down=left_leg == right_leg == 1.0, terminated=terminated)

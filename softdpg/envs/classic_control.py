@@ -55,7 +55,7 @@ class PendulumDiscrete(DiscreteReward[PendulumRule]):
     ceiling_note = "2,540 in one hold"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand angle and angular velocity to the rule."""
+        """Pass angle and angular velocity to the rule."""
         theta, theta_dot = self.env.state.tolist()  # type: ignore[attr-defined]
         rule = self.rule
         reward = rule.step(angle=math.remainder(theta, math.tau), angular_velocity=theta_dot)
@@ -106,7 +106,7 @@ class MountainCarDiscrete(DiscreteReward[MountainCarRule]):
         self.env.goal_position = self.rule.goal_position  # type: ignore[attr-defined]
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand the position to the rule; the base environment terminates at the goal alone."""
+        """Pass the position to the rule; the base environment terminates at the goal alone."""
         rule = self.rule
         reward = rule.step(position=observation.item(0), at_goal=terminated)
         info["swung_back"] = rule.swung_back

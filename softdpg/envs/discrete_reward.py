@@ -17,7 +17,7 @@ RuleT = TypeVar("RuleT", bound=Rule)
 
 
 def reject_unknown(name: str, unknown: set[str], accepted: dict[str, set[str]]) -> None:
-    """Raise a ``ValueError`` that names the unknown keyword arguments and lists the accepted ones by their owner."""
+    """Raise ``ValueError`` for unknown keyword arguments, and list the accepted ones by their owner."""
     if unknown:
         lists = "; ".join(f"{owner}: {', '.join(sorted(names))}" for owner, names in accepted.items())
         raise ValueError(f"{name} got an unknown argument {', '.join(map(repr, sorted(unknown)))}. Accepted: {lists}")
@@ -26,8 +26,8 @@ def reject_unknown(name: str, unknown: set[str], accepted: dict[str, set[str]]) 
 def constructor_arguments(env_class: type) -> set[str]:
     """Return the keyword arguments that a Gymnasium environment class accepts.
 
-    Arguments taken by ``**kwargs`` are those of the next class; what a MuJoCo environment itself passes on to
-    ``MujocoEnv`` is not the user's to set.
+    Arguments taken by ``**kwargs`` are those of the next class. Users cannot set what a MuJoCo environment itself
+    passes on to ``MujocoEnv``.
     """
     names: set[str] = set()
     for cls in env_class.__mro__:
@@ -50,8 +50,8 @@ class _BaseMetadata:
 class DiscreteReward(OrderEnforcing, Generic[RuleT]):
     """A base environment with its reward replaced by that of a rule.
 
-    Subclasses name the base environment and the rule, sum the rule up in a line, and say in ``start_rule`` and
-    ``apply_rule`` which physical quantities the rule gets. The wrapper takes the place of Gymnasium's
+    Subclasses name the base environment and the rule, and summarise the rule in one line. Their ``start_rule`` and
+    ``apply_rule`` pass physical quantities to the rule. The wrapper takes the place of Gymnasium's
     ``OrderEnforcing``, whose check it inherits, instead of adding a layer to each step.
 
     Args:
@@ -101,7 +101,7 @@ class DiscreteReward(OrderEnforcing, Generic[RuleT]):
         self.rule.reset()  # type: ignore[attr-defined]
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand the physical quantities of the step to the rule, return its reward, add what it did to ``info``."""
+        """Pass the physical quantities of the step to the rule, return its reward and add its state to ``info``."""
         raise NotImplementedError
 
     def reset(

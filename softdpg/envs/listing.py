@@ -18,7 +18,7 @@ Scores: TypeAlias = Mapping[str, Iterable[Sequence[float]]]
 
 
 class EnvRow(NamedTuple):
-    """One environment as text, in the order of ``COLUMNS``."""
+    """One environment as strings, in the order of ``COLUMNS``."""
 
     id: str
     base: str
@@ -48,7 +48,7 @@ def env_rows() -> list[EnvRow]:
 
 
 def score_rows(scores: Scores) -> list[tuple[str, ...]]:
-    """Return the paper's scores (mean and standard deviation; discrete, then continuous rewards) as text.
+    """Return the paper's scores (mean and standard deviation; discrete, then continuous rewards) as strings.
 
     Environments that the paper does not have are left out.
     """

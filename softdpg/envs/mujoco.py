@@ -55,7 +55,7 @@ class AntDiscrete(DiscreteReward[AntRule]):
         self.rule.reset(position=float(info["x_position"]))
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand the x position to the rule."""
+        """Pass the x position to the rule."""
         rule = self.rule
         reward = rule.step(position=float(info["x_position"]), failed=terminated)
         info["milestones"] = rule.milestones
@@ -100,7 +100,7 @@ class HalfCheetahDiscrete(DiscreteReward[HalfCheetahRule]):
     summary = "0, 0.5, 1, 2, 3 a step for forward velocity up to 0, 1, 3, 5 and above"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand the forward velocity to the rule."""
+        """Pass the forward velocity to the rule."""
         rule = self.rule
         reward = rule.step(x_velocity=float(info["x_velocity"]))
         info["band"] = rule.band
@@ -115,7 +115,7 @@ class _StrideReward(DiscreteReward[StrideRule]):
         self.rule.reset(position=float(info["x_position"]))
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand the x position to the rule."""
+        """Pass the x position to the rule."""
         rule = self.rule
         reward = rule.step(position=float(info["x_position"]), terminated=terminated)
         info["milestones"] = rule.milestones
@@ -233,7 +233,7 @@ class HumanoidDiscrete(DiscreteReward[HumanoidRule]):
     summary = "upright: 3 a step below 0.12 forward velocity, 20 from the 6th step in a row above 1.6"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand torso height and velocities to the rule."""
+        """Pass torso height and velocities to the rule."""
         rule = self.rule
         reward = rule.step(
             height=self.env.data.qpos.item(2),  # type: ignore[attr-defined]
@@ -283,7 +283,7 @@ class InvertedPendulumDiscrete(DiscreteReward[InvertedPendulumRule]):
     summary = "10 a step within 0.02 rad; 200 at steps 500 and 1,000; -20 instead on termination"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand the pole's angle to the rule."""
+        """Pass the pole's angle to the rule."""
         rule = self.rule
         reward = rule.step(angle=observation.item(1), failed=terminated)
         info["steps"] = rule.steps
@@ -333,7 +333,7 @@ class InvertedDoublePendulumDiscrete(DiscreteReward[InvertedDoublePendulumRule])
     summary = "20, 5, 1 a step within 0.05, 0.15, 0.4 rad; 500 at steps 500 and 1,000; -10 instead on termination"
 
     def apply_rule(self, observation: np.ndarray, terminated: bool, info: dict[str, Any]) -> float:
-        """Hand the larger of the two hinge angles to the rule."""
+        """Pass the larger of the two hinge angles to the rule."""
         _, angle_1, angle_2 = self.env.data.qpos.tolist()  # type: ignore[attr-defined]
         rule = self.rule
         reward = rule.step(angle=max(abs(angle_1), abs(angle_2)), failed=terminated)

@@ -1,1 +1,1 @@
-"""Tables, figures and one page from results."""
+"""Reading runs, statistics, tables, figures and one page."""

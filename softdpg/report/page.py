@@ -1,67 +1,178 @@
-"""``report.html``: one file with everything in it, plotly.js too, that makes no request to any network."""
+"""``softdpg report`` and the files of ``softdpg race``: CSV files, Markdown, figures and one HTML page.
+
+``report.html`` is one file with everything in it, plotly.js included. It makes no network request.
+"""
 
 import json
 import re
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from softdpg.algorithms.registry import ALGORITHMS
-from softdpg.report.document import Section, Table, Text
-from softdpg.report.plots import curve_plot, sweep_plots
-from softdpg.report.race_plots import race_plots
-from softdpg.report.race_tables import HOW_TO_READ as RACE_HOW_TO_READ
-from softdpg.report.style import style
-from softdpg.report.tables import coverage, format_steps, how_to_read
-from softdpg.results.cells import Results
-from softdpg.results.race import Race, RaceRun
-from softdpg.results.records import Run
+from softdpg.errors import UserError
+from softdpg.report.benchmark import Benchmark
+from softdpg.report.benchmark_tables import benchmark_sections, main_table
+from softdpg.report.document import Section, Table, Text, to_markdown, to_text
+from softdpg.report.figures import write_benchmark_figures, write_figures
+from softdpg.report.plots import benchmark_plots, curve_plot, sweep_plots
+from softdpg.report.reading import (
+    BENCHMARK,
+    CURVES,
+    read_earlier,
+    read_runs,
+    write_benchmark,
+    write_curves,
+    write_results,
+)
+from softdpg.report.runs import Run, joined
+from softdpg.report.scores import Results, arrange
+from softdpg.report.style import format_steps, style
+from softdpg.report.tables import coverage, how_to_read, sections
 
 
-def render(results: Results, sections: list[Section], warnings: list[str], race: Race) -> str:
-    """The page as text; ``warnings`` name what was left out on reading, ``race`` may be without runs."""
+class Report(NamedTuple):
+    """What was written.
+
+    :param files: files that were written
+    :param warnings: one sentence for each run that was skipped or is doubtful
+    :param summary: one sentence on what the report covers
+    """
+
+    files: list[Path]
+    warnings: list[str]
+    summary: str
+
+
+def write_report(path: Path, out: Path | None = None, earlier: Sequence[Path] = ()) -> Report:
+    """Read runs and write ``report.html``, ``tables.md``, ``results.csv`` and figures.
+
+    The files of a benchmark are written as well if some runs have a target score. The same runs give the same
+    ``tables.md`` and CSV files, byte for byte, whether they are read from directories or from CSV files.
+
+    :param path: directory with run directories anywhere below it, a ``results.csv`` or a ``race.csv``
+    :param out: directory to write to; ``path/report`` unless given, or the directory of the CSV file
+    :param earlier: ``race.csv`` files of earlier benchmarks, whose runs are added
+    """
+    runs, with_target, warnings = read_runs(path)
+    with_target = joined(with_target, read_earlier(earlier)) if earlier else with_target
+    if not runs and not with_target:
+        raise UserError(f"{path}: no runs with evaluations found" + (f" ({warnings[0]})" if warnings else ""))
+    results, benchmark = arrange(runs), Benchmark(with_target)
+    parts = (benchmark_sections(benchmark) if with_target else []) + sections(results)
+    summary = coverage(results) if runs else f"{len(with_target)} runs of a benchmark."
+    contents = {
+        "report.html": render(results, parts, warnings, benchmark, summary),
+        "tables.md": to_markdown("Results", [summary, *(how_to_read(results) if runs else ())], parts),
+    } | ({"results.csv": write_results(runs)} if runs else {})
+    if out is None:
+        out = path / "report" if path.is_dir() else path.parent
+        if out.is_symlink():
+            raise UserError(f"{out} must not be a symbolic link; choose another directory with --out")
+    with _written_aside(out) as aside:
+        written = _write(contents, aside) + write_figures(results, aside)
+        written += _benchmark_files(benchmark, aside) if with_target else []
+    return Report([out / file.name for file in written], warnings, summary)
+
+
+def write_benchmark_report(runs: list[Run], out: Path) -> Report:
+    """Write ``race.csv``, ``race_curves.csv``, ``race.md`` and the figures of a benchmark.
+
+    The summary of the returned report is the main table for the terminal.
+
+    :param runs: runs with a target score
+    :param out: directory to write to
+    """
+    benchmark = Benchmark(runs)
+    with _written_aside(out) as aside:
+        written = _benchmark_files(benchmark, aside)
+    return Report([out / file.name for file in written], [], to_text(main_table(benchmark)))
+
+
+def _benchmark_files(benchmark: Benchmark, directory: Path) -> list[Path]:
+    contents = {
+        BENCHMARK: write_benchmark(benchmark.runs),
+        CURVES: write_curves(benchmark.runs),
+        "race.md": to_markdown("Benchmark: tables", [], benchmark_sections(benchmark)),
+    }
+    return _write(contents, directory) + write_benchmark_figures(benchmark, directory)
+
+
+@contextmanager
+def _written_aside(out: Path) -> Iterator[Path]:
+    """Give a directory whose files are moved to ``out`` in the end; raise ``UserError`` if that fails.
+
+    Whoever reads a file meanwhile sees the old one or the new one. Nobody knows the directory's name, so that no link
+    can wait in the place of a file.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".report-", dir=out) as aside:
+            yield Path(aside)
+            for file in Path(aside).iterdir():
+                file.replace(out / file.name)
+    except OSError as error:
+        raise UserError(f"cannot write to {out}: {error.strerror}") from None
+
+
+def _write(contents: dict[str, str], directory: Path) -> list[Path]:
+    for name, text in contents.items():
+        (directory / name).write_text(text, encoding="utf-8", newline="\n")
+    return [directory / name for name in contents]
+
+
+def render(results: Results, sections: list[Section], warnings: list[str], benchmark: Benchmark, summary: str) -> str:
+    """Return the HTML page.
+
+    :param results: arranged runs without a target score
+    :param sections: text of the page
+    :param warnings: one sentence for each run that was skipped or is doubtful
+    :param benchmark: runs with a target score, possibly none
+    :param summary: one sentence on what the report covers
+    """
     from plotly.offline import get_plotlyjs
 
     sections = sections + _warnings(warnings)
     toc = [("reading", "How to read this"), *((section.key, section.title) for section in sections)]
+    reading = how_to_read(results) if results.runs else ()  # a benchmark has its own notes
+    tiles = _tiles([*results.runs, *benchmark.runs])
     return Template(files("softdpg.report").joinpath("report.html").read_text(encoding="utf-8")).substitute(
-        tiles="".join(
-            f"<div><b>{value}</b><span>{label}</span></div>" for value, label in _tiles([*results.runs, *race.runs])
-        ),
-        coverage=escape(coverage(results)) if results.runs else "",
-        reading="".join(
-            f"<li>{_inline(line)}</li>" for line in (how_to_read(results) if results.runs else RACE_HOW_TO_READ)
-        ),
+        tiles="".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in tiles),
+        summary=escape(summary),
+        reading="".join(f"<li>{_inline(line)}</li>" for line in reading),
         toc="".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title in toc),
-        sections="".join(_section(section, _plots(section, results, race)) for section in sections),
+        sections="".join(_section(section, _plots(section, results, benchmark)) for section in sections),
         colors=_colors("color"),
         dark_colors=_colors("dark_color"),
         plotly=get_plotlyjs(),
     )
 
 
-def _tiles(runs: Sequence[Run | RaceRun]) -> list[tuple[str, str]]:
-    finished = sum(run.state == "finished" for run in runs)
-    hours = sum(run.seconds for run in runs) / 3600
+def _tiles(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    finished = sum(run.finished for run in runs)
+    hours = sum(run.wall_seconds for run in runs) / 3600
     return [
         (f"{finished} / {len(runs)}", "runs finished"),
         (str(len({run.settings.env for run in runs})), "environments"),
         (str(len({run.settings.seed for run in runs})), "seeds"),
-        (format_steps(sum(int(run.evaluated_at[-1]) for run in runs if len(run.means))), "environment steps"),
+        (format_steps(sum(run.last_step for run in runs)), "environment steps"),
         (f"{hours:.1f} h", "wall time, all runs"),
     ]
 
 
 def _warnings(warnings: list[str]) -> list[Section]:
-    table = Table("Warnings", ["What was left out or doubtful on reading"], [[Text(warning)] for warning in warnings])
-    return [Section("warnings", "Left out", [], [table])] if warnings else []
+    table = Table("Warnings", ["Runs that were skipped or are doubtful"], [[Text(warning)] for warning in warnings])
+    return [Section("warnings", "Warnings", [], [table])] if warnings else []
 
 
-def _plots(section: Section, results: Results, race: Race) -> list[dict[str, Any]]:
-    if section.key == "race":
-        return race_plots(race)
+def _plots(section: Section, results: Results, benchmark: Benchmark) -> list[dict[str, Any]]:
+    if section.key == "benchmark":
+        return benchmark_plots(benchmark)
     if section.key == "sensitivity":
         return sweep_plots(results)
     return [curve_plot(results.rows[env]) for env in section.envs]

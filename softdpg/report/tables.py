@@ -1,59 +1,73 @@
-"""The paper's tables beside what was measured, as a document of text (see ``document.py``)."""
+"""The paper's tables beside the measured scores, and the settings and machines behind the runs."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from softdpg import paper
 from softdpg.algorithms.registry import ALGORITHMS, Algorithm
-from softdpg.report.document import Section, Table, Text
-from softdpg.report.settings_tables import settings_tables
-from softdpg.report.style import SYMBOLS
-from softdpg.results.cells import Cell, Results, Row, Sweep, deviations, differences, show, symbol
-from softdpg.results.statistics import (
+from softdpg.report.document import MISSING, Section, Table, Text, interval
+from softdpg.report.reading import show
+from softdpg.report.runs import SMOOTHING, Run
+from softdpg.report.scores import Cell, Results, Row, Sweep, deviations, differences, symbol
+from softdpg.report.statistics import (
     Comparison,
     Estimate,
     interquartile_mean,
     mean_std,
     probability_of_improvement,
 )
+from softdpg.report.style import SYMBOLS, format_steps, table_order
+from softdpg.runs.directory import STATES
 
 SIGNIFICANCE = 0.05
-MISSING = "–"
 REWARDS: tuple[paper.Rewards, ...] = ("discrete", "continuous")
 
+_METHOD, _BASELINE = ALGORITHMS[paper.METHOD].label, ALGORITHMS[paper.BASELINE].label
+
 HOW_TO_READ = (
-    "A seed's final score is the mean return over the last tenth of its evaluations (10 deterministic episodes "
-    "every 5,000 steps, unless a cell says otherwise). The paper does not state its own protocol.",
-    "*Reported* is the paper's number, *measured* is ours: mean ± sample standard deviation (n - 1) over seeds. "
-    "† marks a cell with fewer seeds or steps than the paper's 5 and 1M, or with other settings: it is not a "
-    "reproduction of the number beside it.",
-    "*Order as in the paper* compares the means of DDPG and Soft DDPG. It is *undecided* where an exact two-sided "
-    "Mann-Whitney test over seeds has p of at least 0.05. Bold: the better one as reported, and as measured where "
-    "p is below 0.05.",
-    "IQM is the interquartile mean. P(X > DDPG) is the probability that a seed of X scores above a seed of DDPG, "
-    "ties counting one half. Brackets: 95 % percentile bootstrap intervals, stratified. With as few seeds as here "
+    "The final score of a seed is the mean return over the last tenth of its evaluations. An evaluation has 10 "
+    "deterministic episodes and takes place every 5,000 steps, unless a cell says otherwise. The paper does not state "
+    "its own protocol.",
+    "*Reported* is the paper's number. *Measured* is the mean ± sample standard deviation (n - 1) over seeds. † marks "
+    "a cell with fewer seeds or steps than the paper's 5 and 1M, or with other settings: it does not reproduce the "
+    "number beside it.",
+    f"*Order as in the paper* compares the means of {_BASELINE} and {_METHOD}. It is *undecided* if an exact two-sided "
+    "Mann-Whitney test over seeds gives p of at least 0.05. Bold marks the better reported score, and the better "
+    "measured one if p is below 0.05.",
+    f"IQM is the interquartile mean. P(X > {_BASELINE}) is the probability that a seed of X scores above a seed of "
+    f"{_BASELINE}, ties counting one half. Brackets are stratified 95 % percentile bootstrap intervals. With few seeds "
     "they tend to be too narrow; the p-value does not.",
-    "Soft DDPG is the paper's estimator to the letter. *Soft DDPG, centered (ours)* is not in the paper.",
+    f"{_METHOD} is Algorithm 1 of the paper with the paper's estimator.",
 )
 
 HOW_TO_READ_OTHERS = (
-    "A seed's final score is the mean return over the last tenth of its evaluations. Scores are mean ± sample standard "
-    "deviation (n - 1) over seeds.",
+    "The final score of a seed is the mean return over the last tenth of its evaluations. Scores are mean ± sample "
+    "standard deviation (n - 1) over seeds.",
     HOW_TO_READ[3],
 )
 
 
 def in_paper(results: Results) -> bool:
-    """Whether any run is on an environment of the paper."""
+    """Return whether any run is on an environment of the paper.
+
+    :param results: arranged runs
+    """
     return any(run.env in paper.ENV_IDS for run in results.runs)
 
 
 def how_to_read(results: Results) -> tuple[str, ...]:
-    """What a reader must know; without what the paper's numbers alone need if there are none."""
+    """Return the notes for readers, without those about the paper if no run is on its environments.
+
+    :param results: arranged runs
+    """
     return HOW_TO_READ if in_paper(results) else HOW_TO_READ_OTHERS
 
 
 def sections(results: Results) -> list[Section]:
-    """All sections that have something to show, in the paper's order."""
+    """Return all sections that have something to show, in the paper's order.
+
+    :param results: arranged runs
+    """
     found = [
         _paper_section(results, 1, "Table 1: MuJoCo environments"),
         _paper_section(results, 2, "Table 2: Gym environments"),
@@ -66,7 +80,10 @@ def sections(results: Results) -> list[Section]:
 
 
 def coverage(results: Results) -> str:
-    """One sentence on how much of the paper's tables is reproduced, or on what there is if nothing is from there."""
+    """Say in one sentence how much of the paper's tables is reproduced, or how many runs there are outside of them.
+
+    :param results: arranged runs
+    """
     if not in_paper(results):
         runs, envs = len(results.runs), len({run.env for run in results.runs})
         return f"{runs} run{'s' * (runs != 1)} on {envs} environment{'s' * (envs != 1)} that the paper did not run."
@@ -85,15 +102,12 @@ def coverage(results: Results) -> str:
     )
 
 
-def format_steps(steps: int) -> str:
-    """A number of steps, short: 500, 30k, 1M."""
-    if steps >= 1_000_000:
-        return f"{steps / 1_000_000:g}M"
-    return f"{steps / 1_000:g}k" if steps >= 1_000 else str(steps)
-
-
 def describe(cell: Cell, swept: bool = False) -> str:
-    """The seeds and steps behind a cell, runs still under way; in the paper's environments against its protocol."""
+    """Return the seeds and steps behind a cell; in the paper's environments also where they depart from its protocol.
+
+    :param cell: runs with equal settings
+    :param swept: whether the cell is part of a sensitivity sweep
+    """
     seeds, step = len(cell.runs), cell.step
     short = cell.in_paper and seeds < paper.SEEDS
     seeds_text = f"{seeds} of {paper.SEEDS} seeds" if short else f"{seeds} seed{'s' * (seeds > 1)}"
@@ -108,7 +122,12 @@ def describe(cell: Cell, swept: bool = False) -> str:
 
 
 def measured(cell: Cell | None, bold: bool = False, swept: bool = False) -> Text:
-    """Mean ± std of a cell, marked where it falls short of what the paper did in this environment."""
+    """Return mean ± std of a cell, marked with † if it falls short of the paper's protocol.
+
+    :param cell: runs with equal settings; None if there are none
+    :param bold: whether it is the better one
+    :param swept: whether the cell is part of a sensitivity sweep
+    """
     if cell is None:
         return Text(MISSING)
     mean, std = mean_std(cell.scores)
@@ -117,7 +136,12 @@ def measured(cell: Cell | None, bold: bool = False, swept: bool = False) -> Text
 
 
 def order(row: Row, scores: paper.Scores, rewards: paper.Rewards) -> Text:
-    """Whether method and baseline come in the paper's order, and whether the seeds suffice to say so."""
+    """Return whether method and baseline come in the paper's order, and whether the seeds suffice to say so.
+
+    :param row: measured scores of an environment
+    :param scores: reported scores of the environment
+    :param rewards: kind of rewards
+    """
     method, baseline = row.cells.get(paper.METHOD), row.cells.get(paper.BASELINE)
     reported = [scores.score(rewards, name) for name in (paper.METHOD, paper.BASELINE)]
     assert reported[0]
@@ -127,11 +151,11 @@ def order(row: Row, scores: paper.Scores, rewards: paper.Rewards) -> Text:
     comparison = row.comparisons.get(paper.METHOD)
     if comparison is None:
         return Text(MISSING, "not at the same step yet")
-    theirs = reported[0].mean - reported[1].mean
-    ours = float(method.scores.mean() - baseline.scores.mean())
-    if theirs == 0:
+    expected = reported[0].mean - reported[1].mean
+    found = float(method.scores.mean() - baseline.scores.mean())
+    if expected == 0:
         return Text("a tie in the paper", _p_value(comparison))
-    verdict = "tie" if ours == 0 else "yes" if (ours > 0) == (theirs > 0) else "no"
+    verdict = "tie" if found == 0 else "yes" if (found > 0) == (expected > 0) else "no"
     return Text(verdict if _decided(comparison) else f"{verdict}, undecided", _p_value(comparison))
 
 
@@ -145,17 +169,13 @@ def _p_value(comparison: Comparison) -> str:
     return "p < 0.001" if comparison.p_value < 0.001 else f"p = {comparison.p_value:.3f}"
 
 
-def _interval(estimate: Estimate) -> str:
-    return "" if estimate.low is None else f"[{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
 def _estimate(estimate: Estimate) -> str:
-    return f"{estimate.value:.2f} {_interval(estimate)}".rstrip()
+    return f"{estimate.value:.2f} {interval(estimate)}".rstrip()
 
 
 def _iqm(cell: Cell) -> Text:
     estimate = interquartile_mean(cell.scores)
-    return Text(f"{estimate.value:.2f}", _interval(estimate) or "one seed: no interval")
+    return Text(f"{estimate.value:.2f}", interval(estimate) or "one seed: no interval")
 
 
 def _paper_section(results: Results, number: int, title: str) -> Section | None:
@@ -176,7 +196,10 @@ def _paper_section(results: Results, number: int, title: str) -> Section | None:
 
 
 def hyperparameter_notes(rows: Iterable[Row]) -> list[str]:
-    """One sentence for each algorithm in the rows whose hyperparameters are not those of the baseline."""
+    """Return one sentence for each algorithm whose hyperparameters differ from those of the baseline.
+
+    :param rows: rows of a table
+    """
     baseline, notes = ALGORITHMS[paper.BASELINE], []
     for algorithm in _algorithms(rows):
         own = algorithm.hyperparameters
@@ -186,7 +209,7 @@ def hyperparameter_notes(rows: Iterable[Row]) -> list[str]:
             if own.get(name) not in (None, value)
         ]
         if algorithm.origin == "peer":
-            notes.append(f"{algorithm.label} has the defaults of its own library, unless a cell says otherwise.")
+            notes.append(f"{algorithm.label} uses the defaults of its own library, unless a cell says otherwise.")
         elif other:
             notes.append(f"{algorithm.label} differs from {baseline.label} in {', '.join(other)}.")
     return notes
@@ -194,7 +217,7 @@ def hyperparameter_notes(rows: Iterable[Row]) -> list[str]:
 
 def _algorithms(rows: Iterable[Row]) -> list[Algorithm]:
     names = {name for row in rows for name in row.cells}
-    return [algorithm for name, algorithm in ALGORITHMS.items() if name in names or name in paper.PAPER_ALGORITHMS]
+    return [ALGORITHMS[name] for name in table_order() if name in names or name in paper.PAPER_ALGORITHMS]
 
 
 def _score_table(present: dict[str, Row], rewards: paper.Rewards) -> Table:
@@ -221,25 +244,23 @@ def _score_table(present: dict[str, Row], rewards: paper.Rewards) -> Table:
 
 
 def _robust_table(title: str, rows: dict[str, Row]) -> Table:
-    """Interquartile means, and each algorithm against the baseline; the last line averages over environments."""
+    """Interquartile means, and each algorithm against the baseline; the last row averages over environments."""
     algorithms = _algorithms(rows.values())
-    contenders = [algorithm for algorithm in algorithms if algorithm.name != paper.BASELINE]
+    others = [algorithm for algorithm in algorithms if algorithm.name != paper.BASELINE]
     header = ["Environment", *(f"{algorithm.label}, IQM" for algorithm in algorithms)]
-    header += [f"P({algorithm.label} > {ALGORITHMS[paper.BASELINE].label})" for algorithm in contenders]
+    header += [f"P({algorithm.label} > {ALGORITHMS[paper.BASELINE].label})" for algorithm in others]
     lines = []
     for label, row in rows.items():
         cells = [row.cells.get(algorithm.name) for algorithm in algorithms]
         iqm = [_iqm(cell) if cell else Text(MISSING) for cell in cells]
-        lines.append(
-            [Text(label), *iqm, *(_probability(row.comparisons.get(algorithm.name)) for algorithm in contenders)]
-        )
+        lines.append([Text(label), *iqm, *(_probability(row.comparisons.get(algorithm.name)) for algorithm in others)])
     comparable = {
         algorithm.name: [
             (row.cells[algorithm.name].scores, row.cells[paper.BASELINE].scores)
             for row in rows.values()
             if algorithm.name in row.comparisons
         ]
-        for algorithm in contenders
+        for algorithm in others
     }
     if any(len(pairs) > 1 for pairs in comparable.values()):
         average = [
@@ -276,7 +297,7 @@ def _other_environments(results: Results) -> Section | None:
     scores = [[Text(env), *(measured(row.cells.get(a.name)) for a in algorithms)] for env, row in rows.items()]
     header = ["Environment", *(f"{algorithm.label}, measured" for algorithm in algorithms)]
     tables = [Table("Mean ± std", header, scores), _robust_table("Interquartile mean and comparison", rows)]
-    notes = ["The paper did not run these."]
+    notes = ["The paper did not run these environments."]
     notes += hyperparameter_notes(rows.values())
     return Section("other-environments", "Other environments", notes, tables, list(rows))
 
@@ -289,6 +310,67 @@ def _other_settings(results: Results) -> Section | None:
         differing = differences(cell.settings, reference.settings) if reference else deviations(cell)
         label = ALGORITHMS[cell.algorithm].label
         lines.append([Text(cell.env), Text(label), Text(", ".join(differing) or MISSING), measured(cell)])
-    notes = ["These runs differ in their settings from those above, so they are in none of the cells there."]
-    table = Table("Runs apart", ["Environment", "Algorithm", "Differs in", "Measured"], lines)
+    notes = ["The settings of these runs differ from those above, so no cell above counts them."]
+    table = Table("Runs with other settings", ["Environment", "Algorithm", "Differs in", "Measured"], lines)
     return Section("other-settings", "Other settings", notes, [table]) if lines else None
+
+
+def settings_tables(runs: list[Run]) -> list[Table]:
+    """Return tables of states and times, of hyperparameters beside the paper's, and of software and machines.
+
+    :param runs: runs without a target score
+    """
+    return [
+        _plain_table("Runs", ["", ""], _summary(runs)),
+        _plain_table("Hyperparameters", ["Name", "Here", "Paper"], _hyperparameters(runs)),
+        _plain_table("Software and machines", ["Name", "Value"], _software(runs)),
+    ]
+
+
+def _plain_table(title: str, header: list[str], rows: list[list[str]]) -> Table:
+    return Table(title, header, [[Text(text) for text in row] for row in rows])
+
+
+def _summary(runs: list[Run]) -> list[list[str]]:
+    states = Counter(run.state for run in runs)
+    steps = sum(run.last_step for run in runs)
+    hours = sum(run.wall_seconds for run in runs) / 3600
+    return [
+        ["Runs", str(len(runs))],
+        *([state.capitalize(), str(states[state])] for state in STATES if states[state]),
+        ["Steps evaluated, all runs together", f"{steps:,}"],
+        ["Wall time, all runs together", f"{hours:.2f} hours"],
+    ]
+
+
+def _values(strings: Iterable[str]) -> str:
+    """The one value that all runs share, or each value with the number of its runs."""
+    counts = Counter(strings)
+    if len(counts) == 1:
+        return next(iter(counts)) or "not recorded"
+    return ", ".join(f"{text or 'not set'} ({count} run{'s' * (count > 1)})" for text, count in sorted(counts.items()))
+
+
+def _hyperparameters(runs: list[Run]) -> list[list[str]]:
+    settings = [run.settings for run in runs]
+    rows = []
+    for name, in_the_paper in (("sigma", paper.SIGMA), ("n_samples", paper.N_SAMPLES)):
+        values = [show(value) for value in (getattr(s, name) for s in settings) if value is not None]
+        if values:
+            rows += [[f"{symbol(name)} (smoothed algorithms)", _values(values), show(in_the_paper)]]
+    rows += [["total timesteps", _values(f"{s.steps:,}" for s in settings), f"{paper.TOTAL_TIMESTEPS:,}"]]
+    for name in sorted({name for s in settings for name, _ in s.hyperparameters if name not in SMOOTHING}):
+        stated = show(paper.HYPERPARAMETERS[name]) if name in paper.HYPERPARAMETERS else "not stated"
+        given = [dict(s.hyperparameters).get(name) for s in settings]
+        rows.append([name, _values("" if value is None else show(value) for value in given), stated])
+    rows += [["evaluation every", _values(f"{s.evaluate_every:,} steps" for s in settings), "not stated"]]
+    rows += [["evaluation episodes", _values(str(s.evaluation_episodes) for s in settings), "not stated"]]
+    return rows
+
+
+def _software(runs: list[Run]) -> list[list[str]]:
+    rows = [["commit", _values(run.commit for run in runs)]]
+    for title, groups in (("version of", [run.versions for run in runs]), ("machine:", [run.machine for run in runs])):
+        for name in sorted({name for items in groups for name, _ in items}):
+            rows.append([f"{title} {name}", _values(dict(items).get(name, "") for items in groups)])
+    return rows

@@ -1,120 +1,198 @@
-"""All settings of one training run: what the command line takes and what ``config.json`` holds."""
+"""The settings of one training run: what the command line takes and what ``config.json`` holds."""
 
+import ast
+import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from inspect import signature
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from softdpg import paper
 from softdpg.algorithms import registry
-from softdpg.algorithms.goals import GOAL_SELECTIONS
-from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, at_least, has_type, stored_type, type_name
+from softdpg.algorithms.settings import HYPERPARAMETERS, at_least, has_type, stored_type, type_name
 from softdpg.errors import UserError, near_matches
-from softdpg.runs.env_kwargs import EnvKwargs
+from softdpg.replay import GoalSelection
 
-FORMAT = 2  # of config.json; files of format 1, of version 0.1.0, have no number
-# In config.json beside the environment, where the others are one level further down. None where there is no such thing.
-_PROMINENT = ("estimator", "sigma", "n_samples")
-_LIMIT = 10**15  # of what is counted
+FORMAT = 3  # of config.json
+ENV_KWARGS_METAVAR = "KEY:VALUE [KEY:VALUE ...]"  # in the help of the command line
+_LARGEST = 10**15  # limit of every integer
 _LONGEST_ID = 200  # characters
-_INTEGERS = {
-    **{"seed": at_least(0), "steps": at_least(1), "evaluate_every": at_least(1)},
-    **{"evaluation_episodes": at_least(1), "checkpoint_every": at_least(1), "n_envs": at_least(1)},
-    **{"after_crossing": at_least(0), "n_sampled_goal": at_least(1)},
-}
 _HER_SETTINGS = ("n_sampled_goal", "goal_selection_strategy")
-_LATER = ("env_kwargs", "normalize", "her", *_HER_SETTINGS)  # in config.json only where they are used
+
+
+class EnvKwargs(dict[str, Any]):
+    """Arguments of an environment's constructor, as values of JSON. Immutable by convention, so that it has a hash."""
+
+    def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+        super().__init__({str(name): _with_lists(value) for name, value in dict(values).items()})
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self))
+
+    def __str__(self) -> str:
+        return " ".join(self.strings()) or "not given"
+
+    def strings(self) -> list[str]:
+        """Format each argument as ``KEY:VALUE``, the form that :func:`parse_env_kwargs` reads."""
+        return [f"{name}:{_format_literal(value)}" for name, value in self.items()]
+
+    def wrong(self) -> str:
+        """Return what is wrong, as the end of a sentence that begins with their name; empty if nothing is."""
+        for name, value in self.items():
+            if not name.isidentifier():
+                return f"must have Python identifiers as names, got {name[:50]!r}"
+            if name in _RESERVED_KWARGS:
+                return f"cannot have {name}: {_RESERVED_KWARGS[name]}"
+            if not _is_plain(value):
+                return f"{name} must be finite numbers, strings, True, False, None, lists or dictionaries of these"
+        return ""
+
+    def has_strings(self) -> bool:
+        """Whether any value is a string, which may name a file, a module or anything else."""
+        return any(map(_has_strings, self.values()))
+
+
+def parse_env_kwargs(strings: Iterable[str]) -> EnvKwargs:
+    """Parse arguments of the form ``KEY:VALUE`` or ``KEY=VALUE``; raise ``UserError`` for any other.
+
+    Values are Python literals; nothing is evaluated. A value that is no literal is a string, unless it begins with a
+    bracket or a quote.
+    """
+    values: dict[str, Any] = {}
+    for string in strings:
+        match = _KEY_VALUE.fullmatch(string)
+        if match is None:
+            raise UserError(f"--env-kwargs takes KEY:VALUE, got {string!r}")
+        name, value = match.groups()
+        if name in values:
+            raise UserError(f"--env-kwargs has {name} twice")
+        values[name] = _parse_literal(name, value.strip())
+    found = EnvKwargs(values)
+    wrong = found.wrong()
+    if wrong:
+        raise UserError(f"--env-kwargs {wrong}")
+    return found
+
+
+_KEY_VALUE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[:=](.*)", re.S)
+_OPENS_A_LITERAL = ("(", "[", "{", "'", '"')  # a value that begins with one of these is not a bare string
+_NO_LITERAL = (ValueError, SyntaxError, MemoryError, RecursionError)
+_RESERVED_KWARGS = {"render_mode": "softdpg watch sets it", "id": "use --env"}
+_DEEPEST = 20  # levels of lists and dictionaries in a value
+
+
+def _parse_literal(name: str, string: str) -> Any:
+    try:
+        return ast.literal_eval(string)
+    except _NO_LITERAL:
+        if string.startswith(_OPENS_A_LITERAL):
+            raise UserError(f"--env-kwargs {name}: {string!r} is not a Python literal") from None
+        return string
+
+
+def _format_literal(value: Any) -> str:
+    """Return the shortest string that :func:`_parse_literal` reads back as ``value``."""
+    if isinstance(value, str) and value == value.strip() and not value.startswith(_OPENS_A_LITERAL):
+        try:
+            ast.literal_eval(value)
+        except _NO_LITERAL:
+            return value
+    return repr(value)
+
+
+def _with_lists(value: Any, depth: int = 0) -> Any:
+    """Replace tuples by lists, as JSON has them."""
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, list | tuple):
+        return [_with_lists(item, depth + 1) for item in value]
+    return {key: _with_lists(item, depth + 1) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _is_plain(value: Any, depth: int = 0) -> bool:
+    if isinstance(value, list | dict):
+        parts = value.values() if isinstance(value, dict) else value
+        named = isinstance(value, list) or all(isinstance(key, str) for key in value)
+        return named and depth < _DEEPEST and all(_is_plain(part, depth + 1) for part in parts)
+    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and isfinite(value))
+
+
+def _has_strings(value: Any) -> bool:
+    if isinstance(value, list | dict):
+        return any(map(_has_strings, [*value, *value.values()] if isinstance(value, dict) else value))
+    return isinstance(value, str)
+
+
+def _setting(help: str, default: Any = None, check: Callable[[Any], str] | None = None) -> Any:
+    """Declare a setting: the help of its flag, its default, and a check of values that have its type."""
+    return field(default=default, metadata={"help": help, "check": check})
 
 
 @dataclass(frozen=True, init=False)
 class RunConfig:
-    """Settings that decide the result of a run.
+    """Settings that decide the result of a run, each with its type, default, range and help.
 
-    Hyperparameters are given by name, ``RunConfig("Ant-v5", sigma=0.3)``, and read the same way,
-    ``config.sigma``; None means the algorithm's own default, which :meth:`resolved` fills in.
+    Hyperparameters of the algorithm are given by name, ``RunConfig("Ant-v5", sigma=0.3)``, and read the same way,
+    ``config.sigma``. None stands for the algorithm's default, which :meth:`resolved` fills in.
 
-    :param env: Gymnasium id of an environment with a Box action space
-    :param algo: name of an algorithm in the registry
-    :param steps: environment steps of the whole run
-    :param seed: of weights, exploration, sampling and environments
-    :param evaluate_every: steps between two evaluations; the last step is evaluated as well
-    :param evaluation_episodes: deterministic episodes of an evaluation
-    :param checkpoint_every: steps between two checkpoints
-    :param n_envs: environments side by side; each takes a step before an update
-    :param goal: the run ends where two evaluations in a row have a mean of at least this, the crossing
-    :param after_crossing: or so many steps later, but at ``steps`` at the latest
-    :param env_kwargs: arguments of the environment's constructor
-    :param normalize: observations are normalised by their running mean and variance
-    :param her: hindsight replay, for environments with goals
-    :param n_sampled_goal: with ``her``: transitions with another goal for one with its own
-    :param goal_selection_strategy: with ``her``: which goals that were reached take the place of the one that was set
-    :param hyperparameters: pairs (name, value), sorted, without those that are None
+    :param env: Gymnasium id of the environment
+    :param settings: further settings by position, in the order of the fields below
+    :param named: further settings, and hyperparameters, by name
     """
 
-    env: str
-    algo: str
-    steps: int
-    seed: int
-    evaluate_every: int
-    evaluation_episodes: int
-    checkpoint_every: int
-    n_envs: int
-    goal: float | None
-    after_crossing: int
-    env_kwargs: EnvKwargs
-    normalize: bool
-    her: bool
-    n_sampled_goal: int
-    goal_selection_strategy: str
-    hyperparameters: tuple[tuple[str, Any], ...]
-
-    def __init__(
-        self,
-        env: str,
-        algo: str = registry.DEFAULT,
-        steps: int = paper.TOTAL_TIMESTEPS,
-        seed: int = 0,
-        evaluate_every: int = paper.EVALUATION_EVERY,
-        evaluation_episodes: int = paper.EVALUATION_EPISODES,
-        checkpoint_every: int = 10_000,
-        n_envs: int = 1,
-        goal: float | None = None,
-        after_crossing: int = 0,
-        env_kwargs: Mapping[str, Any] = EnvKwargs(),
-        normalize: bool = False,
-        her: bool = False,
-        n_sampled_goal: int = 4,
-        goal_selection_strategy: str = "future",
-        hyperparameters: Iterable[tuple[str, Any]] = (),
-        **more: Any,
-    ) -> None:
-        given = {name: value for name, value in {**dict(hyperparameters), **more}.items() if value is not None}
-        values = {
-            "env": env,
-            "algo": algo,
-            "steps": steps,
-            "seed": seed,
-            "evaluate_every": evaluate_every,
-            "evaluation_episodes": evaluation_episodes,
-            "checkpoint_every": checkpoint_every,
-            "n_envs": n_envs,
-            "goal": goal,
-            "after_crossing": after_crossing,
-            "env_kwargs": EnvKwargs(env_kwargs),
-            "normalize": normalize,
-            "her": her,
-            "n_sampled_goal": n_sampled_goal,
-            "goal_selection_strategy": goal_selection_strategy,
-            "hyperparameters": tuple(sorted((name, _frozen(value)) for name, value in given.items())),
+    env: str = field(
+        metadata={
+            "help": "Gymnasium id of an environment with a Box action space, e.g. Ant-v5. Your own environments: "
+            "mypackage.envs:MyEnv-v0 or ./my_env.py:MyEnv-v0."
         }
+    )
+    algo: str = _setting("The algorithm.", registry.DEFAULT)
+    steps: int = _setting("Environment steps of the whole run.", paper.TOTAL_TIMESTEPS, at_least(1))
+    seed: int = _setting("Seed of weights, exploration, sampling and environments.", 0, at_least(0))
+    evaluate_every: int = _setting(
+        "Steps between two evaluations; the last step is evaluated too.", paper.EVALUATION_EVERY, at_least(1)
+    )
+    evaluation_episodes: int = _setting(
+        "Deterministic episodes per evaluation.", paper.EVALUATION_EPISODES, at_least(1)
+    )
+    checkpoint_every: int = _setting("Steps between two checkpoints.", 10_000, at_least(1))
+    n_envs: int = _setting("Number of parallel environments; each takes a step before an update.", 1, at_least(1))
+    stop_at_score: float | None = _setting("Stop when two evaluations in a row have a mean of at least this score.")
+    steps_after_score: int = _setting("With --stop-at-score: train for this many steps more.", 0, at_least(0))
+    env_kwargs: EnvKwargs = _setting(  # noqa: RUF009 (it returns a field)
+        "Arguments of the environment's constructor, e.g. width:0.1. Values are Python literals or bare strings.",
+        EnvKwargs(),
+    )
+    normalize: bool = _setting("Normalise observations by their running mean and variance.", False)
+    her: bool = _setting(
+        "Use hindsight experience replay. The environment needs a Dict observation with goals and compute_reward.",
+        False,
+    )
+    n_sampled_goal: int = _setting("With --her: relabelled transitions per original transition.", 4, at_least(1))
+    goal_selection_strategy: GoalSelection = _setting(  # noqa: RUF009
+        "With --her: take the new goal from later in the episode, from its end, or from anywhere in it.", "future"
+    )
+    hyperparameters: tuple[tuple[str, Any], ...] = ()  # pairs (name, value), sorted, without those that are None
+
+    def __init__(self, env: str, *settings: Any, **named: Any) -> None:
+        positional = dict(zip(SETTINGS, (env, *settings), strict=False))
+        if len(settings) >= len(SETTINGS) or positional.keys() & named.keys():
+            raise TypeError("a setting of RunConfig is given twice")
+        given = positional | named
+        values = {name: given.pop(name, setting.default) for name, setting in SETTINGS.items()}
+        hyperparameters = {**dict(given.pop("hyperparameters", ())), **given}
+        values["env_kwargs"] = EnvKwargs(values["env_kwargs"])
+        values["hyperparameters"] = tuple(
+            sorted((name, _frozen(value)) for name, value in hyperparameters.items() if value is not None)
+        )
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        """A hyperparameter; None if it is not given, or the algorithm has none of that name."""
+        """Return a hyperparameter; None if it is not given, or the algorithm has none of that name."""
         given = dict(self.__dict__.get("hyperparameters", ()))
         if name not in HYPERPARAMETERS and name not in given:
             raise AttributeError(f"a run has no setting {name!r}")
@@ -122,16 +200,16 @@ class RunConfig:
 
     @property
     def algorithm(self) -> registry.Algorithm:
-        """The entry of the registry; ``UserError`` if there is none."""
+        """The entry of the registry; raises ``UserError`` if there is none."""
         return registry.identify(self.algo, dict(self.hyperparameters))
 
     def with_hyperparameters(self, changes: Mapping[str, Any]) -> "RunConfig":
-        """The same settings with some hyperparameters changed; None takes one out."""
+        """Return the same settings with some hyperparameters changed; None removes one."""
         merged: Any = {**dict(self.hyperparameters), **changes}.items()
         return replace(self, hyperparameters=merged)
 
     def resolved(self) -> "RunConfig":
-        """The same settings with the algorithm's defaults filled in; ``UserError`` for values that cannot be."""
+        """Return the same settings with the algorithm's defaults filled in; raise ``UserError`` for invalid values."""
         given, entry = dict(self.hyperparameters), self.algorithm
         for name, value in registry.find(self.algo).preset.items():
             if given.get(name, value) != value:
@@ -141,168 +219,135 @@ class RunConfig:
                 raise UserError(f"no hyperparameter {name!r}{near_matches(name, list(HYPERPARAMETERS))}")
             if name not in entry.hyperparameters:
                 raise UserError(f"{flag(name)} applies to --algo {', '.join(registry.having(name))} only")
-        usual = dict(entry.hyperparameters)
-        if self.her and usual.get("n_steps"):  # rewards of later steps were for another goal
-            usual["n_steps"] = 1
-        filled = replace(self, algo=entry.base).with_hyperparameters({**usual, **given})
-        filled._check()
+        defaults = dict(entry.hyperparameters)
+        if self.her and defaults.get("n_steps"):  # the rewards of later steps were computed for another goal
+            defaults["n_steps"] = 1
+        values = {**defaults, **given}
+        if "qf_learning_rate" in values and values["qf_learning_rate"] is None:  # as in the classes
+            values["qf_learning_rate"] = values["learning_rate"]
+        filled = replace(self, algo=entry.base).with_hyperparameters(values)
+        for name, wrong in filled._invalid():
+            raise UserError(f"{flag(name)} {wrong}")
         return filled
 
-    def _check(self) -> None:
-        for name, wrong in self._wrong():
-            raise UserError(f"{flag(name)} {wrong}")
-
-    def _wrong(self) -> Iterator[tuple[str, str]]:
-        """Settings whose values, of the right type, cannot be, and why."""
-        for name, check in _INTEGERS.items():
-            value = getattr(self, name)
-            wrong = check(value) or (f"must be less than {_LIMIT:,}" if value >= _LIMIT else "")
+    def _invalid(self) -> Iterator[tuple[str, str]]:
+        """Yield the settings of the right type with an invalid value, and what is wrong with it."""
+        for name, setting in SETTINGS.items():
+            value, check = getattr(self, name), setting.metadata.get("check")
+            too_large = f"must be less than {_LARGEST:,}" if type(value) is int and value >= _LARGEST else ""
+            wrong = (check(value) if check else "") or too_large
             if wrong:
                 yield name, wrong
         for name, value in self.hyperparameters:
             wrong = HYPERPARAMETERS[name].wrong(value) if name in HYPERPARAMETERS else ""
             if wrong:
                 yield name, wrong
-        if self.goal is not None and not abs(self.goal) <= sys.float_info.max:
-            yield "goal", f"must be a finite number, not {self.goal}"
-        if self.after_crossing and self.goal is None:
-            yield "after_crossing", "applies with --goal only"
+        if self.stop_at_score is not None and not abs(self.stop_at_score) <= sys.float_info.max:
+            yield "stop_at_score", f"must be a finite number, got {self.stop_at_score}"
+        if self.steps_after_score and self.stop_at_score is None:
+            yield "steps_after_score", "applies with --stop-at-score only"
         wrong = self.env_kwargs.wrong()
         if wrong:
             yield "env_kwargs", wrong
-        if self.goal_selection_strategy not in GOAL_SELECTIONS:
-            yield "goal_selection_strategy", f"must be {' or '.join(GOAL_SELECTIONS)}"
+        if not has_type(self.goal_selection_strategy, GoalSelection):
+            yield "goal_selection_strategy", f"must be {type_name(GoalSelection)}"
         if self.her and (self.n_steps or 1) > 1:
             yield "her", f"applies with --n-steps 1 only, not {self.n_steps}"
         for name in _HER_SETTINGS:
-            if not self.her and getattr(self, name) != _default(name):
+            if not self.her and getattr(self, name) != SETTINGS[name].default:
                 yield name, "applies with --her only"
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as they stand in ``config.json``."""
-        given = dict(self.hyperparameters)
-        others = [name for name in self._ordered(given) if name not in _PROMINENT]
-        # What is at its default, and was not there in the beginning, is left out.
-        settings = {
-            "format": FORMAT,
-            "algo": self.algo,
-            "env": self.env,
-            "seed": self.seed,
-            "steps": self.steps,
-            "n_envs": self.n_envs,
-            **{name: given.get(name) for name in _PROMINENT},
-            "hyperparameters": {name: _plain(given[name]) for name in others},
-            "evaluation": {"every": self.evaluate_every, "episodes": self.evaluation_episodes},
-            "checkpoint": {"every": self.checkpoint_every},
-        }
-        if self.goal is not None:
-            settings |= {"goal": self.goal, "after_crossing": self.after_crossing}
-        later: dict[str, Any] = {"env_kwargs": dict(self.env_kwargs), "normalize": self.normalize, "her": self.her}
-        if self.her:
-            later |= {name: getattr(self, name) for name in _HER_SETTINGS}
-        return settings | {name: value for name, value in later.items() if value}
+        """Return the settings as ``config.json`` holds them."""
+        hyperparameters = {name: value for name, value in self.flat().items() if name not in SETTINGS}
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        return {"format": FORMAT, **settings, "hyperparameters": hyperparameters}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "RunConfig":
-        """The settings in a ``config.json``, of format 1 as well; ``UserError`` if it holds none."""
-        version = stored.get("format", 1)
-        if version not in (1, FORMAT):
-            raise UserError(f"config.json has format {version!r}; this version reads up to {FORMAT}")
+        """Read the settings in a ``config.json``; raise ``UserError`` if it does not hold valid ones."""
+        if stored.get("format") != FORMAT:
+            raise UserError(f"config.json has format {stored.get('format')!r}; this version of softdpg reads {FORMAT}")
+        for key in (*SETTINGS, "hyperparameters"):
+            if key not in stored:
+                raise UserError(f"config.json does not hold the settings of a run: it has no {key!r}")
         for key in ("hyperparameters", "env_kwargs"):
-            if not isinstance(stored.get(key, {}), dict):
+            if not isinstance(stored[key], dict):
                 raise UserError(f"config.json: {key} must be an object")
-        try:
-            config = cls(
-                **{name: stored[name] for name in ("algo", "env", "seed", "steps")},
-                **{name: stored[name] for name in _PROMINENT},
-                hyperparameters=stored["hyperparameters"].items(),
-                evaluate_every=stored["evaluation"]["every"],
-                evaluation_episodes=stored["evaluation"]["episodes"],
-                checkpoint_every=stored["checkpoint"]["every"],
-                n_envs=stored.get("n_envs", 1),
-                goal=stored.get("goal"),
-                after_crossing=stored.get("after_crossing", 0),
-                **{name: stored[name] for name in _LATER if name in stored},
-            )
-        except KeyError as error:
-            raise UserError(f"config.json does not hold the settings of a run (config.json has no {error})") from None
-        except TypeError as error:
-            raise UserError(f"config.json does not hold the settings of a run ({error})") from None
-        kinds = {"env": str, "algo": str, **dict.fromkeys(_INTEGERS, int)}
-        kinds |= {"normalize": bool, "her": bool, "goal_selection_strategy": str}
-        for name, kind in kinds.items():
-            if not has_type(getattr(config, name), kind):
-                raise UserError(f"config.json: {name} must be {type_name(kind)}, not {getattr(config, name)!r}")
-        if not has_type(config.goal, float | None):
-            raise UserError(f"config.json: goal must be a number, not {config.goal!r}")
+        for name, setting in SETTINGS.items():
+            wrong = wrong_type(stored[name], stored_type(setting.type)) if name != "env_kwargs" else ""
+            if wrong:
+                raise UserError(f"config.json: {name} {wrong}")
+        config = cls(**{name: stored[name] for name in (*SETTINGS, "hyperparameters")})
         for name, value in config.hyperparameters:
             if name in HYPERPARAMETERS and not has_type(value, stored_type(HYPERPARAMETERS[name].type)):
                 raise UserError(f"config.json: {name} {HYPERPARAMETERS[name].wrong(value)}")
-        for name, wrong in config._wrong():
+        for name, wrong in config._invalid():
             raise UserError(f"config.json: {name} {wrong}")
         if not config.env.isprintable() or len(config.env) > _LONGEST_ID:
-            raise UserError(f"config.json: env must be the id of an environment, not {config.env[:50]!r}")
+            raise UserError(f"config.json: env must be the id of an environment, got {config.env[:50]!r}")
         return config
 
     def differences(self, other: "RunConfig") -> list[str]:
-        """One phrase for each setting in which two runs differ, naming its flag and both values."""
+        """Return one phrase for each setting in which two runs differ, with its flag and both values."""
         mine, others = self.flat(), other.flat()
         return [
             f"{flag(name)} is {mine.get(name)}, not {others.get(name)}"
-            for name in self._ordered({**mine, **others})
+            for name in _ordered({**mine, **others})
             if mine.get(name) != others.get(name)
         ]
 
     def arguments(self) -> list[str]:
-        """The command-line arguments of ``softdpg train`` that give these settings."""
-        entry = self.algorithm
-        usual = {**RunConfig(self.env).flat(), **entry.hyperparameters}
-        shown = {name: value for name, value in usual.items() if name != "env" and name not in entry.preset}
+        """Return the command-line arguments of ``softdpg train`` that give these settings."""
+        entry, settings = self.algorithm, self.flat()
+        defaults = {**RunConfig(self.env).flat(), **entry.hyperparameters}
+        implied = {name: value for name, value in defaults.items() if name != "env" and name not in entry.preset}
         arguments = []
-        for name in self._ordered(flat := self.flat()):
-            value = flat[name]
-            if value == shown.get(name):
+        for name, value in settings.items():
+            if value == implied.get(name):
                 continue
             if isinstance(value, bool) and name not in HYPERPARAMETERS:
-                arguments.append(flag(name))  # it is off unless given
+                arguments.append(flag(name))  # a switch, which is off unless given
             else:
-                arguments += [flag(name), *_texts(value)]
+                arguments += [flag(name), *_strings(value)]
         return arguments
 
     def command(self, out: Path) -> str:
-        """The shell command that starts this run in ``out``, or goes on with it."""
+        """Return the shell command that starts or resumes this run in ``out``."""
         return shlex.join(["softdpg", "train", *self.arguments(), "--out", str(out)])
 
     def flat(self) -> dict[str, Any]:
-        """All settings by name, hyperparameters last."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "hyperparameters"}
-        return own | dict(self.hyperparameters)
+        """Return all settings by name: those of the run, then the hyperparameters, each in the order of its table."""
+        own, given = {name: getattr(self, name) for name in SETTINGS}, dict(self.hyperparameters)
+        return own | {name: given[name] for name in _ordered(given)}
 
-    @staticmethod
-    def _ordered(names: Iterable[str]) -> list[str]:
-        """Settings of the run first, then hyperparameters as in their table."""
-        order = [*(f.name for f in fields(RunConfig)), *HYPERPARAMETERS]
-        return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+SETTINGS = {setting.name: setting for setting in fields(RunConfig) if setting.name != "hyperparameters"}
+"""The fields of :class:`RunConfig` that are settings of every run, by name."""
 
 
 def flag(name: str) -> str:
-    """The flag of a setting on the command line."""
+    """Return the flag of a setting on the command line."""
     return HYPERPARAMETERS[name].flag if name in HYPERPARAMETERS else "--" + name.replace("_", "-")
+
+
+def wrong_type(value: Any, kind: Any) -> str:
+    """Return what is wrong with the type of a value, as the end of a sentence; empty if nothing is."""
+    if has_type(value, kind):
+        return ""
+    return f"must be {type_name(float if kind == float | None else kind)}, got {value!r}"
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    order = [*SETTINGS, *HYPERPARAMETERS]
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _default(name: str) -> Any:
-    return signature(RunConfig).parameters[name].default
-
-
-def _texts(value: Any) -> list[str]:
+def _strings(value: Any) -> list[str]:
     if isinstance(value, EnvKwargs):
-        return value.texts()
+        return value.strings()
     return list(map(str, value if isinstance(value, tuple) else (value,)))
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -1,24 +1,49 @@
-"""The directory of a run: who may write to it, and the small files in it that others read while it runs."""
+"""The directory of a run: who may write to it, its settings, its status, and its tables of evaluations and times."""
 
+import csv
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from softdpg.errors import UserError
-from softdpg.runs import files, lock
+from softdpg.runs import files
 from softdpg.runs.config import RunConfig
-from softdpg.runs.crossing import crossing
-from softdpg.runs.evaluations import Evaluations, Timings, parse_evaluations, parse_timings
-from softdpg.runs.files import FileError, write_json
+from softdpg.runs.files import FileError
 
 RESTART = "--restart starts over and sets the old files aside"
-_ASIDE = "before-restart-"
 STATES = ("finished", "running", "interrupted", "failed")
+_ASIDE = "before-restart-"
+_IN_A_ROW = 2  # evaluations that must reach a score: one alone may be luck
+
+
+class Evaluations(NamedTuple):
+    """Step of each evaluation, mean and standard deviation of its returns, each of shape ``(evaluations,)``."""
+
+    steps: NDArray[np.int64]
+    means: NDArray[np.float64]
+    stds: NDArray[np.float64]
+
+
+class Timings(NamedTuple):
+    """Step of each evaluation and CPU seconds until then, by activity, each of shape ``(evaluations,)``."""
+
+    steps: NDArray[np.int64]
+    train: NDArray[np.float64]
+    evaluate: NDArray[np.float64]
+    compile: NDArray[np.float64]
+
+
+Table = TypeVar("Table", Evaluations, Timings)
+ACTIVITIES = Timings._fields[1:]
+"""What the CPU seconds of a run are spent on."""
 
 
 class RunDirectory:
@@ -27,8 +52,8 @@ class RunDirectory:
     =====================  ================================================================
     ``config.json``        settings, package versions, git commit, machine
     ``status.json``        state, step, wall time
-    ``evaluations.csv``    ``step,mean,std,return_1,...``, one row an evaluation
-    ``timings.csv``        ``step,train,evaluate,compile``: CPU seconds so far, one row an evaluation
+    ``evaluations.csv``    ``step,mean,std,return_1,...``, one row per evaluation
+    ``timings.csv``        ``step,train,evaluate,compile``: CPU seconds so far, one row per evaluation
     ``progress.csv``       SB3's log, and TensorBoard events beside it
     ``model.safetensors``  actor and critic weights (written with every checkpoint)
     ``model.zip``          the finished model in SB3's own format
@@ -37,6 +62,8 @@ class RunDirectory:
     ``replay_buffer.bin``  the replay buffer; removed when the run is finished
     ``train.log``          tracebacks, and what the run printed if ``softdpg reproduce`` started it
     =====================  ================================================================
+
+    :param path: the directory; it need not exist
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -55,20 +82,22 @@ class RunDirectory:
 
     @contextmanager
     def claimed(self, config: RunConfig, about: dict[str, Any]) -> Iterator[list[str]]:
-        """Hold the directory for a run with these settings, making it if need be.
+        """Hold the directory for a run, creating it if necessary.
 
-        ``about`` (versions, commit, machine) goes into a new ``config.json``; where it differs from an existing one,
-        the list given to the ``with`` block says so. ``UserError`` if the directory is not that of this run, cannot
-        be written to, or is in use; it is left as it was. ``OSError`` if the disk is full. More steps than before are
-        not another run.
+        The ``with`` block gets one phrase for each difference between ``about`` and an existing ``config.json``. Raise
+        ``UserError``, and change nothing, if the directory belongs to another run, is in use or cannot be written to;
+        raise ``OSError`` if the disk is full. A run with more steps than before is still the same run.
+
+        :param config: resolved settings of the run
+        :param about: versions, commit and machine, for a new ``config.json``
         """
         self._check_ours()
         with ExitStack() as stack:
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(lock.locked(self.path))
+                stack.enter_context(files.locked(self.path))
                 changes = self._settle_config(config, about)
-            except lock.InUseError:
+            except files.InUseError:
                 raise UserError(f"another process is working on {self.path}") from None
             except OSError as error:
                 if files.is_full(error):
@@ -80,21 +109,23 @@ class RunDirectory:
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"--out {self.path} is not a directory")
         if self.path.is_dir() and not os.path.lexists(self.config):
-            foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in ("lock", "train.log"))
+            # A process that is killed while it writes config.json leaves the temporary file.
+            known = (files.LOCK, self.log.name, f"{self.config.name}.tmp")
+            foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in known)
             if foreign:
                 raise UserError(f"--out {self.path} is not empty ({foreign[0]}) and not the directory of a run")
 
     def _settle_config(self, config: RunConfig, about: dict[str, Any]) -> list[str]:
         if not os.path.lexists(self.config):
-            write_json(self.config, config.to_json() | about | {"run": secrets.token_hex(16)}, durable=True)
+            files.write_json(self.config, config.to_json() | about | {"run": secrets.token_hex(16)}, durable=True)
             return []
         stored = self.read_config()
-        before = RunConfig.from_json(stored).resolved()  # earlier versions had fewer hyperparameters
+        before = RunConfig.from_json(stored).resolved()
         differences = config.differences(before)
         if differences and not (config.steps > before.steps and config == replace(before, steps=config.steps)):
             raise UserError(f"{self.path} holds a run with other settings: " + "; ".join(differences))
         if differences:
-            write_json(self.config, stored | config.to_json(), durable=True)
+            files.write_json(self.config, stored | config.to_json(), durable=True)
         return [
             f"{key}: {name} was {stored[key].get(name)}, is {value}"
             for key in ("versions", "machine")
@@ -103,7 +134,12 @@ class RunDirectory:
         ]
 
     def check_resumable(self, config: RunConfig) -> dict[str, Any]:
-        """The status of a run that can go on, or begin without destroying anything; ``UserError`` if it cannot."""
+        """Return the status of a run that can be resumed, or started without destroying anything.
+
+        Raise ``UserError`` if the files of the run are incomplete.
+
+        :param config: resolved settings of the run
+        """
         damage = None
         try:
             status = self.check_status()
@@ -131,7 +167,7 @@ class RunDirectory:
 
     def set_aside(self) -> None:
         """Move everything but the settings to a directory ``before-restart-N`` in this one."""
-        kept = [self.config.name, self.log.name, "lock"]
+        kept = [self.config.name, self.log.name, files.LOCK]
         old = [entry for entry in self.path.iterdir() if entry.name not in kept and not entry.name.startswith(_ASIDE)]
         if not old:
             return
@@ -145,10 +181,10 @@ class RunDirectory:
 
     def locked(self) -> bool:
         """Whether a process is working on this run now."""
-        return lock.is_locked(self.path)
+        return files.is_locked(self.path)
 
     def read_config(self) -> dict[str, Any]:
-        """``config.json``; ``UserError`` if there is none, or if it is not an object with objects in their places."""
+        """Read ``config.json``; raise ``UserError`` if there is none or it is damaged."""
         try:
             stored = files.read_json(self.config)
         except FileNotFoundError:
@@ -159,18 +195,18 @@ class RunDirectory:
             if not isinstance(stored.setdefault(key, {}), dict):
                 raise UserError(f"{self.path}: config.json: {key} is not an object")
         if not isinstance(stored.setdefault("run", ""), str):
-            raise UserError(f"{self.path}: config.json: run is not a text")
+            raise UserError(f"{self.path}: config.json: run is not a string")
         return stored
 
     def read_status(self) -> dict[str, Any]:
-        """``status.json``, or ``{}`` if there is none (yet) or it is damaged."""
+        """Read ``status.json``; return ``{}`` if there is none (yet) or it is damaged."""
         try:
             return self.check_status()
         except UserError:
             return {}
 
     def check_status(self) -> dict[str, Any]:
-        """``status.json``, or ``{}`` if there is none (yet); ``UserError`` if it is damaged."""
+        """Read ``status.json``; return ``{}`` if there is none (yet) and raise ``UserError`` if it is damaged."""
         try:
             status = files.read_json(self.status)
         except FileNotFoundError:
@@ -189,47 +225,73 @@ class RunDirectory:
             if key not in status:
                 raise UserError(f"{self.path}: status.json has no {key}")
             if not valid(status[key]):
-                raise UserError(f"{self.path}: status.json: {key} cannot be {str(status[key])[:50]!r}")
+                raise UserError(f"{self.path}: status.json: {key} is invalid: {str(status[key])[:50]!r}")
         return status
 
     def write_status(self, state: str, step: int, steps: int, seconds: float, message: str = "") -> None:
-        """Replace ``status.json``; ``seconds`` is the wall time of the whole run so far."""
+        """Replace ``status.json``.
+
+        :param state: one of :data:`STATES`
+        :param step: steps taken
+        :param steps: steps of the whole run
+        :param seconds: wall time of the whole run so far
+        :param message: why the run stopped, or how it ended
+        """
         updated = datetime.now(UTC).isoformat(timespec="seconds")
         status = {"state": state, "step": step, "steps": steps, "updated": updated, "seconds": round(seconds, 3)}
-        write_json(self.status, status | {"message": message})
+        files.write_json(self.status, status | {"message": message})
+
+    def create_tables(self, episodes: int) -> None:
+        """Start empty tables of evaluations and times.
+
+        :param episodes: episodes of an evaluation
+        """
+        header = ",".join(["step", "mean", "std", *(f"return_{i + 1}" for i in range(episodes))]) + "\n"
+        files.replace_file(self.evaluations, header.encode())
+        files.replace_file(self.timings, (",".join(["step", *ACTIVITIES]) + "\n").encode())
+
+    def append_evaluation(self, step: int, returns: np.ndarray, seconds: Mapping[str, float]) -> None:
+        """Add a row to both tables, numbers in the shortest form that reads back the same.
+
+        :param step: step of the evaluation
+        :param returns: return of each episode, ``(episodes,)``; their standard deviation is stored with divisor K
+        :param seconds: CPU seconds so far by activity
+        """
+        row = [repr(float(value)) for value in (returns.mean(), returns.std(), *returns)]
+        files.append(self.evaluations, (",".join([str(step), *row]) + "\n").encode())
+        row = [f"{seconds[activity]:.3f}" for activity in ACTIVITIES]
+        files.append(self.timings, (",".join([str(step), *row]) + "\n").encode())
 
     def read_evaluations(self) -> Evaluations:
-        """``evaluations.csv``, empty if there is none (yet); ``UserError`` if it is damaged."""
-        try:
-            return parse_evaluations(files.read_text(self.evaluations))
-        except FileNotFoundError:
-            return parse_evaluations("")
-        except FileError as error:
-            raise UserError(f"{self.path}: {error}") from None
+        """Read ``evaluations.csv``, empty if there is none (yet); raise ``UserError`` if it is damaged."""
+        return self._read_table(self.evaluations, parse_evaluations)
 
     def read_timings(self) -> Timings:
-        """``timings.csv``, empty if there is none (yet); ``UserError`` if it is damaged."""
+        """Read ``timings.csv``, empty if there is none (yet); raise ``UserError`` if it is damaged."""
+        return self._read_table(self.timings, parse_timings)
+
+    def _read_table(self, path: Path, parse: Callable[[str], Table]) -> Table:
         try:
-            return parse_timings(files.read_text(self.timings))
+            return parse(files.read_text(path))
         except FileNotFoundError:
-            return parse_timings("")
+            return parse("")
         except FileError as error:
             raise UserError(f"{self.path}: {error}") from None
 
-    def crossing(self, goal: float) -> int | None:
-        """The step at which the run crossed ``goal``, if it has; ``UserError`` if a table is damaged."""
+    def reached_at(self, score: float) -> int | None:
+        """Return the step at which the run reached ``score``, if it did; raise ``UserError`` if a table is damaged."""
         evaluations = self.read_evaluations()
-        index = crossing(evaluations.means.tolist(), goal)
+        index = first_reached(evaluations.means.tolist(), score)
         return None if index is None else int(evaluations.steps[index])
 
     def training_seconds(self, step: int | None = None) -> float:
-        """CPU seconds of training until the evaluation at ``step``, or until the last one."""
+        """Return the CPU seconds of training until the evaluation at ``step``, or until the last one."""
         steps, train, *_ = self.read_timings()
         known = train if step is None else train[steps == step]
         return float(known[-1]) if len(known) else 0.0
 
     def last_evaluation(self) -> str:
-        """The last evaluation as ``mean ± std``, or an empty string."""
+        """Return the last evaluation as ``mean ± std``, or an empty string."""
         try:
             _, means, stds = self.read_evaluations()
             return f"{means[-1]:.1f} ± {stds[-1]:.1f}"
@@ -238,5 +300,49 @@ class RunDirectory:
 
 
 def find_runs(root: Path) -> list[RunDirectory]:
-    """The directories of runs at or below ``root``, by name."""
+    """Return the directories of runs at or below ``root``, sorted by name."""
     return [RunDirectory(config.parent) for config in sorted(root.rglob("config.json"))]
+
+
+def first_reached(means: Sequence[float], score: float) -> int | None:
+    """Return the index of the evaluation that completes the first two in a row with a mean of at least ``score``.
+
+    :param means: mean return of each evaluation
+    :param score: the target score
+    """
+    in_a_row = 0
+    for index, mean in enumerate(means):
+        in_a_row = in_a_row + 1 if mean >= score else 0
+        if in_a_row == _IN_A_ROW:
+            return index
+    return None
+
+
+def parse_evaluations(text: str) -> Evaluations:
+    """Parse the text of ``evaluations.csv``; raise ``FileError`` if it is damaged."""
+    return Evaluations(*_parse_table(text, "evaluations.csv", ("step", "mean", "std")))
+
+
+def parse_timings(text: str) -> Timings:
+    """Parse the text of ``timings.csv``; raise ``FileError`` if it is damaged."""
+    return Timings(*_parse_table(text, "timings.csv", ("step", *ACTIVITIES)))
+
+
+def _parse_table(text: str, name: str, columns: tuple[str, ...]) -> Iterator[Any]:
+    """Yield the first columns of a table: the steps as integers, the others as floats."""
+    # A line without its line break is still being written.
+    lines = text[: text.rfind("\n") + 1].splitlines()
+    try:
+        header, *rows = list(csv.reader(lines)) or [list(columns)]
+    except csv.Error as error:
+        raise FileError(f"{name} is damaged: {error}") from None
+    if tuple(header[: len(columns)]) != columns:
+        raise FileError(f"{name} does not start with {','.join(columns)}")
+    try:
+        if any(len(row) != len(header) for row in rows):
+            raise ValueError
+        yield np.array([int(row[0]) for row in rows], dtype=np.int64)
+        for i in range(1, len(columns)):
+            yield np.array([float(row[i]) for row in rows], dtype=np.float64)
+    except (ValueError, OverflowError):
+        raise FileError(f"{name} has a damaged row") from None

@@ -1,66 +1,111 @@
-"""Environments for runs: found by id, checked, and seeded episode by episode."""
+"""Environments of a run: made by id, checked, seeded episode by episode, and played for evaluations.
 
-from collections.abc import Mapping
-from typing import Any
+An id may name a module, ``mypackage.envs:MyEnv-v0``, or a file, ``./my_env.py:MyEnv-v0``. Importing it runs its code.
+So :func:`make_env` must get its id from the command line or from a user who trusts where it comes from; the settings of
+a run directory are neither.
+"""
+
+import importlib
+import itertools
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from softdpg.algorithms.goals import GOAL_PARTS
-from softdpg.algorithms.shapes import check_shape
 from softdpg.envs.box2d import NewWorld
 from softdpg.errors import UserError, near_matches
-from softdpg.runs.modules import HOW, import_module_of
+from softdpg.replay import GOAL_PARTS
+from softdpg.replay.spaces import check_shape
 
+TRAINING, EVALUATION, REPLAY = range(3)  # the streams of seeds of a run
 _PARTS = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)  # of a Dict observation
-# The streams of seeds of a run.
-TRAINING, EVALUATION, REPLAY = range(3)
+_LONGEST = 10_000  # steps after which an evaluation cuts an episode without a time limit
+_OWN_ENVIRONMENTS = "give your own environment with its module, mypackage.envs:MyEnv-v0 or ./my_env.py:MyEnv-v0"
 
 
-def episode_seed(seed: int, stream: int, *number: int) -> int:
-    """A seed for one episode, independent of every other stream's and number's."""
-    return int(np.random.SeedSequence(seed, spawn_key=(stream, *number)).generate_state(1)[0])
+def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None) -> gym.Env:
+    """Make an environment with Box actions and Box or Dict observations; raise ``UserError`` if that is impossible.
 
-
-class SeededEpisodes(gym.Wrapper):
-    """Seeds every reset from the run's seed and the episode's number, and keeps the actions of the episode.
-
-    The state of an environment is then a function of two integers and the actions so far, whatever random generators
-    it holds, so a run can go on from any step without a snapshot of the environment.
-
-    :param index: the environment's number among those that run side by side
+    :param env_id: its Gymnasium id; a module in front of a colon is imported first
+    :param env_kwargs: arguments of its constructor, and of ``gymnasium.make``
+    :param render_mode: what ``render`` returns; None for an environment that is not rendered
     """
+    registered = _import_module_of(env_id)
+    arguments = dict(env_kwargs) | ({"render_mode": render_mode} if render_mode else {})  # not every class takes it
+    try:
+        env = gym.make(registered, **arguments)
+    except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):
+        near = near_matches(registered, list(gym.registry))
+        raise UserError(f"no environment {env_id!r}{near} ({_OWN_ENVIRONMENTS})") from None
+    except Exception as error:  # from the environment's module or constructor
+        raise UserError(f"cannot make environment {env_id!r}: {' '.join(str(error).split())}") from None
+    try:
+        _check_spaces(env, env_id)
+    except UserError:
+        env.close()
+        raise
+    assert env.spec is not None
+    return NewWorld(env) if env.spec.id.startswith("BipedalWalker") else env
 
-    def __init__(self, env: gym.Env, seed: int, index: int = 0) -> None:
-        super().__init__(env)
-        self.seed, self.index = seed, index
-        self.episode = 0  # the number of the next reset
-        self._actions: list[np.ndarray] = []
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start the next episode; the caller's seed is not used."""
-        number = (self.episode, self.index) if self.index else (self.episode,)
-        self.episode += 1
-        self._actions = []
-        observation, info = self.env.reset(seed=episode_seed(self.seed, TRAINING, *number), options=options)
-        check_shape(observation, self.observation_space)
-        return observation, info
+def names_a_module(env_id: str) -> bool:
+    """Whether making this environment imports a module."""
+    return ":" in env_id
 
-    def step(self, action: np.ndarray) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Take a step, remembering the action; ``ValueError`` for an action or observation that cannot be."""
-        if not np.isfinite(action).all():
-            raise ValueError(f"the policy diverged: its action is {action}")
-        self._actions.append(np.array(action))
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        check_shape(observation, self.observation_space)
-        return observation, reward, terminated, truncated, info
 
-    @property
-    def actions(self) -> np.ndarray:
-        """The actions of the present episode, ``(steps, m)``."""
-        space = self.action_space
-        return np.stack(self._actions) if self._actions else np.empty((0, *(space.shape or ())), space.dtype)
+def _import_module_of(env_id: str) -> str:
+    """Import the module of an id, which registers the environment; return the id that Gymnasium knows.
+
+    The current directory is searched too, after all others.
+    """
+    module, _, name = env_id.rpartition(":")
+    if not module:
+        return env_id
+    try:
+        if module.endswith(".py"):
+            _import_file(Path(module))
+        else:
+            _look_in(Path.cwd())
+            importlib.import_module(module)
+    except UserError:
+        raise
+    except BaseException as error:  # from the module's own code
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"cannot import the module of --env {env_id}: {cause}") from None
+    return name
+
+
+def _import_file(path: Path) -> None:
+    path = path.expanduser().absolute()
+    if not path.is_file():
+        raise UserError(f"there is no file {path}")
+    known = sys.modules.get(path.stem)
+    if known is not None:
+        if getattr(known, "__file__", None) == str(path):
+            return
+        raise UserError(f"the name of {path} is taken by the module {path.stem!r}; give the file another name")
+    _look_in(path.parent)  # for what the file itself imports
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[path.stem] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
+
+
+def _look_in(directory: Path) -> None:
+    if str(directory) not in sys.path:
+        sys.path.append(str(directory))
 
 
 def _check_spaces(env: gym.Env, env_id: str) -> None:
@@ -83,18 +128,18 @@ def _check_spaces(env: gym.Env, env_id: str) -> None:
 
 
 def check_normalizable(env: gym.Env, env_id: str) -> None:
-    """``UserError`` unless there are observations to normalise."""
+    """Raise ``UserError`` unless ``--normalize`` applies to the observations of an environment."""
     space = env.observation_space
     parts = list(space.values()) if isinstance(space, spaces.Dict) else [space]
     boxes = [part for part in parts if isinstance(part, spaces.Box)]
     if not boxes:
         raise UserError(f"--normalize applies to Box observations; {env_id} has none")
     if any(box.dtype == np.uint8 and len(box.shape) == 3 for box in boxes):
-        raise UserError(f"--normalize does not apply to images, as {env_id} has them; they are divided by 255 anyway")
+        raise UserError(f"--normalize does not apply to images, which {env_id} has; they are divided by 255 anyway")
 
 
 def check_goals(env: gym.Env, env_id: str) -> None:
-    """``UserError`` unless hindsight replay can work with the environment."""
+    """Raise ``UserError`` unless ``--her`` can work with an environment."""
     observations: Any = env.observation_space
     parts = observations.spaces if isinstance(observations, spaces.Dict) else {}
     missing = [name for name in GOAL_PARTS if not isinstance(parts.get(name), spaces.Box)]
@@ -106,29 +151,134 @@ def check_goals(env: gym.Env, env_id: str) -> None:
     if parts["achieved_goal"].shape != parts["desired_goal"].shape:
         raise UserError(f"--her needs achieved and desired goals of one shape; those of {env_id} differ")
     if not env.has_wrapper_attr("compute_reward"):
-        raise UserError(f"--her needs compute_reward(achieved_goal, desired_goal, info), which {env_id} has not")
+        raise UserError(f"--her needs compute_reward(achieved_goal, desired_goal, info), which {env_id} lacks")
 
 
-def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None) -> gym.Env:
-    """Make an environment with Box actions, and Box or Dict observations; ``UserError`` if there is none of that name.
+def episode_seed(seed: int, stream: int, *number: int) -> int:
+    """Return a seed for one episode, independent of every other stream and number.
 
-    An id with a module imports it, see :mod:`softdpg.runs.modules`.
-
-    :param env_kwargs: arguments of its constructor, and of ``gymnasium.make``
+    :param seed: seed of the run
+    :param stream: :data:`TRAINING`, :data:`EVALUATION` or :data:`REPLAY`
+    :param number: numbers that identify the episode in its stream
     """
-    registered = import_module_of(env_id)
-    arguments = dict(env_kwargs) | ({"render_mode": render_mode} if render_mode else {})  # which not every class takes
-    try:
-        env = gym.make(registered, **arguments)
-    except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):
-        near = near_matches(registered, list(gym.registry))
-        raise UserError(f"no environment {env_id!r}{near} ({HOW})") from None
-    except Exception as error:  # of the environment's own module and constructor
-        raise UserError(f"cannot make environment {env_id!r}: {' '.join(str(error).split())}") from None
-    try:
-        _check_spaces(env, env_id)
-    except UserError:
-        env.close()
-        raise
-    assert env.spec is not None
-    return NewWorld(env) if env.spec.id.startswith("BipedalWalker") else env
+    return int(np.random.SeedSequence(seed, spawn_key=(stream, *number)).generate_state(1)[0])
+
+
+class SeededEpisodes(gym.Wrapper):
+    """Seed every reset from the run's seed and the episode's number, and record the actions of the episode.
+
+    The state of an environment is then a function of two integers and the actions so far, whatever random generators
+    it has. So a run can resume from any step without a snapshot of the environment.
+
+    :param env: the environment
+    :param seed: seed of the run
+    :param index: number of the environment among the parallel ones
+    """
+
+    def __init__(self, env: gym.Env, seed: int, index: int = 0) -> None:
+        super().__init__(env)
+        self.seed, self.index = seed, index
+        self.episode = 0  # the number of the next reset
+        self._actions: list[np.ndarray] = []
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start the next episode; the caller's seed is ignored."""
+        number = (self.episode, self.index) if self.index else (self.episode,)
+        self.episode += 1
+        self._actions = []
+        observation, info = self.env.reset(seed=episode_seed(self.seed, TRAINING, *number), options=options)
+        check_shape(observation, self.observation_space)
+        return observation, info
+
+    def step(self, action: np.ndarray) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Record the action and take a step; raise ``ValueError`` for an invalid action or observation."""
+        if not np.isfinite(action).all():
+            raise ValueError(f"the policy diverged: its action is {action}")
+        self._actions.append(np.array(action))
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        check_shape(observation, self.observation_space)
+        return observation, reward, terminated, truncated, info
+
+    @property
+    def actions(self) -> np.ndarray:
+        """The actions of the current episode, ``(steps, m)``."""
+        space = self.action_space
+        return np.stack(self._actions) if self._actions else np.empty((0, *(space.shape or ())), space.dtype)
+
+
+class Policy(Protocol):
+    """Anything with SB3's ``predict``."""
+
+    def predict(self, observation: Any, *, deterministic: bool) -> tuple[np.ndarray, object]:
+        """Return actions ``(batch, m)`` for observations ``(batch, d)``, or a dict of them."""
+
+
+class DivergedError(ValueError):
+    """Raised when the actions of a policy are not finite."""
+
+
+def stacked(observations: Sequence[Any]) -> Any:
+    """Stack observations to a batch: an array, or a dict of arrays."""
+    if isinstance(observations[0], Mapping):
+        return {name: np.stack([parts[name] for parts in observations]) for name in observations[0]}
+    return np.stack(observations)
+
+
+def put(batch: Any, i: int, observation: Any) -> None:
+    """Replace the ``i``-th observation of a batch."""
+    if isinstance(batch, dict):
+        for name, part in batch.items():
+            part[i] = observation[name]
+    else:
+        batch[i] = observation
+
+
+class Evaluator:
+    """Play deterministic episodes in parallel environments, so that one forward pass serves all.
+
+    :param env_id: Gymnasium id of the environment
+    :param episodes: number of environments, each of which plays one episode
+    :param env_kwargs: arguments of the environment's constructor
+    """
+
+    def __init__(self, env_id: str, episodes: int, env_kwargs: Mapping[str, Any] = {}) -> None:
+        self.envs = [make_env(env_id, env_kwargs) for _ in range(episodes)]
+
+    def returns(self, policy: Policy, seeds: Sequence[int]) -> np.ndarray:
+        """Return the undiscounted returns ``(len(seeds),)`` of deterministic episodes.
+
+        Cut an episode without a time limit after 10,000 steps. Raise :class:`DivergedError` if an action is NaN or
+        infinite, ``ValueError`` if a return is.
+
+        :param policy: chooses the actions
+        :param seeds: one seed per episode, at most as many as there are environments
+        """
+        envs = self.envs[: len(seeds)]
+        # The batch keeps its size to the end: another size would need another compiled function.
+        first = [env.reset(seed=seed)[0] for env, seed in zip(envs, seeds, strict=True)]
+        check_shape(first[0], envs[0].observation_space)
+        observations = stacked(first)
+        returns = np.zeros(len(envs))
+        playing = list(range(len(envs)))
+        limited = envs[0].spec is not None and envs[0].spec.max_episode_steps is not None
+        for _ in itertools.count() if limited else range(_LONGEST):
+            if not playing:
+                break
+            actions, _ = policy.predict(observations, deterministic=True)
+            if not np.isfinite(actions[playing]).all():
+                raise DivergedError("the policy diverged: its action is NaN or infinite")
+            for i in playing.copy():
+                observation, reward, terminated, truncated, _ = envs[i].step(actions[i])
+                check_shape(observation, envs[i].observation_space)
+                put(observations, i, observation)
+                returns[i] += float(reward)
+                if terminated or truncated:
+                    playing.remove(i)
+        if not np.isfinite(returns).all():
+            raise ValueError(f"the return of an evaluation is NaN or infinite: {returns}")
+        return returns
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self.envs:
+            env.close()

@@ -1,12 +1,15 @@
-"""Files of a run directory, which may come from a stranger.
+"""Files of a run directory, which may be untrusted, and the lock on a directory.
 
-They are read and written without following a link, without waiting for a pipe or a device, and within limits of size.
+Files are read and written without following links, without waiting for a pipe or a device, and within size limits.
 """
 
 import errno
+import fcntl
 import json
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +19,23 @@ ARRAYS = 2**33  # networks and optimisers
 
 
 class FileError(ValueError):
-    """A file that cannot be what it should be; the message starts with its name."""
+    """Raised for an invalid file; the message starts with its name."""
+
+
+class InUseError(Exception):
+    """Raised when another process holds the lock of a directory."""
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
-    """The contents of a regular file of at most ``limit`` bytes.
+    """Read a regular file.
 
-    ``FileNotFoundError`` if there is none, ``FileError`` if it is something else, too large or cannot be read.
+    Raise ``FileNotFoundError`` if there is none, ``FileError`` if it is not regular, too large or unreadable.
+
+    :param path: the file
+    :param limit: largest size, in bytes
     """
     try:
-        # Not blocking: opening a pipe would wait for its writer.
+        # Without O_NONBLOCK, opening a pipe would wait for its writer.
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise
@@ -45,7 +55,11 @@ def read_bytes(path: Path, limit: int) -> bytes:
 
 
 def read_text(path: Path, limit: int = TABLE) -> str:
-    """The contents of a text file; see :func:`read_bytes`."""
+    """Read a text file; raises as :func:`read_bytes` does.
+
+    :param path: the file
+    :param limit: largest size, in bytes
+    """
     try:
         return read_bytes(path, limit).decode()
     except UnicodeDecodeError:
@@ -53,15 +67,23 @@ def read_text(path: Path, limit: int = TABLE) -> str:
 
 
 def read_json(path: Path, limit: int = SMALL) -> dict[str, Any]:
-    """The JSON object in a file; ``FileError`` unless all its numbers are finite and all its texts can be encoded."""
+    """Read a JSON object; raise ``FileError`` unless all numbers are finite and all strings can be encoded.
+
+    :param path: the file
+    :param limit: largest size, in bytes
+    """
     return parse_json(read_bytes(path, limit), path.name)
 
 
 def parse_json(contents: bytes, name: str) -> dict[str, Any]:
-    """The JSON object in the contents of the file ``name``; see :func:`read_json`."""
+    """Parse a JSON object; raises as :func:`read_json` does.
+
+    :param contents: contents of the file
+    :param name: name of the file, for the error message
+    """
     try:
         value = json.loads(contents, parse_constant=_not_finite, parse_float=_finite)
-        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate cannot be
+        json.dumps(value, ensure_ascii=False).encode()  # fails for a lone surrogate
     except UnicodeError:
         raise FileError(f"{name} holds text that is not Unicode") from None
     except FileError as error:
@@ -85,14 +107,21 @@ def _not_finite(text: str) -> float:
 
 
 def write_json(path: Path, value: Any, *, durable: bool = False) -> None:
-    """Write a JSON file so that a reader sees the old contents or the new, never a part."""
+    """Write a JSON file; a reader sees the old contents or the new, never a part.
+
+    :param path: the file
+    :param value: what it is to hold
+    :param durable: whether to wait until the contents are on the disk
+    """
     replace_file(path, (json.dumps(value, indent=2) + "\n").encode(), durable=durable)
 
 
 def replace_file(path: Path, contents: bytes, *, durable: bool = False) -> None:
-    """Write ``contents`` aside, then rename. A link at ``path`` is replaced, its target left alone.
+    """Write ``contents`` to a temporary file, then rename it. A link at ``path`` is replaced, not followed.
 
-    :param durable: whether the contents must be on the disk before the name is
+    :param path: the file
+    :param contents: its new contents
+    :param durable: whether to wait until the contents are on the disk before renaming
     """
     aside = path.with_name(path.name + ".tmp")
     try:
@@ -108,13 +137,17 @@ def replace_file(path: Path, contents: bytes, *, durable: bool = False) -> None:
 
 
 def _create(path: Path) -> int:
-    """A file that is new: what a killed process, or a stranger, left under its name goes, a link and not its target."""
+    """Create a new file, removing what a killed process or somebody else left under its name."""
     path.unlink(missing_ok=True)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """A descriptor of a regular file, made if need be; ``OSError`` or ``FileError`` if there is anything else."""
+    """Open a regular file, or create it; raise ``OSError`` or ``FileError`` if there is anything else.
+
+    :param path: the file
+    :param flags: of ``os.open``
+    """
     fd = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -123,23 +156,23 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 def append(path: Path, contents: bytes) -> None:
-    """Append to a regular file, made if need be."""
+    """Append to a regular file, or create it."""
     with open(open_regular(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
         file.write(contents)
 
 
 def is_full(error: OSError) -> bool:
-    """Whether it says that the disk, or the user's share of it, is full."""
+    """Whether an error says that the disk, or the user's quota, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_directory(path: Path) -> bool:
-    """Whether there is a directory, and not a link to one."""
+    """Whether ``path`` is a directory, and not a link to one."""
     return path.is_dir() and not path.is_symlink()
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory unless it is there; ``FileError`` if something else has its name."""
+    """Create a directory unless it exists; raise ``FileError`` if something else has its name."""
     path.mkdir(exist_ok=True)
     if not is_directory(path):
         raise FileError(f"{path.name} is a link, not a directory")
@@ -147,3 +180,55 @@ def make_directory(path: Path) -> None:
 
 def _what_is_wrong(path: Path, error: OSError) -> str:
     return "is a link, which is not followed" if path.is_symlink() else f"cannot be read: {error.strerror}"
+
+
+# What the kernel answers where a directory cannot be locked, for instance on NFS.
+_UNSUPPORTED = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP, errno.EISDIR)
+LOCK = "lock"  # the file that is locked there instead
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a directory; raise :class:`InUseError` if another process holds it.
+
+    The lock is on the directory itself, so that nobody can delete a lock file while it is held. A file in the directory
+    serves where the file system cannot lock directories. The kernel releases the lock when the process ends.
+    """
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            _lock(fd, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+            os.close(fd)
+            fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+            _lock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def is_locked(directory: Path) -> bool:
+    """Whether a process holds the lock of a directory now."""
+    for path, kind in ((directory, os.O_DIRECTORY), (directory / LOCK, os.O_NOFOLLOW | os.O_NONBLOCK)):
+        try:
+            fd = os.open(path, os.O_RDONLY | kind)
+        except OSError:
+            continue
+        try:
+            _lock(fd, fcntl.LOCK_SH)
+        except InUseError:
+            return True
+        except OSError:  # not supported here
+            pass
+        finally:
+            os.close(fd)
+    return False
+
+
+def _lock(fd: int, kind: int) -> None:
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InUseError from None

@@ -1,93 +1,78 @@
-"""The flags of ``softdpg train``: one for each setting of a run and for each hyperparameter of any algorithm."""
+"""Where people write the settings of a run: the flags of ``softdpg train``, and YAML or TOML files."""
 
+import json
+import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, field, make_dataclass
-from inspect import signature
+from dataclasses import field, make_dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import tyro
 
 from softdpg.algorithms import registry
-from softdpg.algorithms.goals import GoalSelection
-from softdpg.algorithms.hyperparameters import HYPERPARAMETERS, Hyperparameter, has_type, type_name
-from softdpg.errors import UserError
-from softdpg.runs.config import RunConfig, flag
-from softdpg.runs.env_kwargs import ENV_KWARGS_METAVAR, EnvKwargs, parse
+from softdpg.algorithms.settings import HYPERPARAMETERS, Hyperparameter
+from softdpg.errors import UserError, near_matches
+from softdpg.runs.config import (
+    ENV_KWARGS_METAVAR,
+    SETTINGS,
+    EnvKwargs,
+    RunConfig,
+    flag,
+    parse_env_kwargs,
+    wrong_type,
+)
 
-_SETTINGS: dict[str, tuple[Any, str]] = {
-    "env": (
-        str,
-        "Gymnasium id of an environment with a Box action space, e.g. Ant-v5; of your own: mypackage.envs:MyEnv-v0 or "
-        "./my_env.py:MyEnv-v0.",
-    ),
-    "env_kwargs": (
-        tuple[str, ...],
-        "Arguments of the environment's constructor, as in width:0.1; values are literals of Python, or bare text.",
-    ),
-    "steps": (int, "Environment steps of the whole run."),
-    "seed": (int, "Seed of weights, exploration, sampling and environments."),
-    "evaluate_every": (int, "Steps between two evaluations; the last step is evaluated as well."),
-    "evaluation_episodes": (int, "Deterministic episodes of an evaluation."),
-    "checkpoint_every": (int, "Steps between two checkpoints."),
-    "n_envs": (int, "Environments side by side; each takes a step before an update."),
-    "goal": (float | None, "End where two evaluations in a row have a mean of at least this."),
-    "after_crossing": (int, "With --goal: go on for so many steps after it was reached."),
-    "normalize": (bool, "Normalise observations by their running mean and variance."),
-    "her": (bool, "Hindsight replay, for an environment with goals: a Dict observation and compute_reward."),
-    "n_sampled_goal": (int, "With --her: transitions with another goal for one with its own."),
-    "goal_selection_strategy": (
-        GoalSelection,
-        "With --her: the other goal is one reached later in the episode, at its end, or anywhere in it.",
-    ),
-}
+FILE_FORMATS = (".yaml", ".yml", ".toml")
 
 
 def settings_class(defaults: Mapping[str, Any] | None = None) -> Any:
-    """A dataclass for tyro, with a field for each flag; its method ``config()`` gives the :class:`RunConfig`.
+    """Make a dataclass for tyro with a field for each flag; its method ``config()`` returns the :class:`RunConfig`.
 
-    :param defaults: values, from a file, that hold where a flag is not given
+    :param defaults: values, from a file, of settings whose flags are not given
     """
     given = dict(defaults or {})
-    given["env_kwargs"] = tuple(EnvKwargs(given.get("env_kwargs", {})).texts())
+    given["env_kwargs"] = tuple(EnvKwargs(given.get("env_kwargs", {})).strings())
     columns: list[tuple[str, Any, Any]] = []
-    settings = {**_SETTINGS, "algo": (Literal[tuple(registry.ALGORITHMS)], _algorithms())}
-    for name, parameter in signature(RunConfig).parameters.items():
-        if name in settings:
-            kind, text = settings[name]
-            if name in given and not has_type(given[name], kind):
-                raise UserError(f"{flag(name)} must be {type_name(kind)}, not {given[name]!r}")
-            default = given.get(name, MISSING if parameter.default is parameter.empty else parameter.default)
-            metavar = ENV_KWARGS_METAVAR if name == "env_kwargs" else None
-            columns.append((name, Annotated[kind, tyro.conf.arg(help=text, metavar=metavar)], field(default=default)))
+    for name, setting in SETTINGS.items():
+        kind, text, metavar = setting.type, setting.metadata["help"], None
+        if name == "algo":
+            kind, text = Literal[tuple(registry.ALGORITHMS)], f"{text} {_algorithms()}"
+        if name == "env_kwargs":
+            kind, metavar = tuple[str, ...], ENV_KWARGS_METAVAR
+        wrong = wrong_type(given[name], kind) if name in given else ""
+        if wrong:
+            raise UserError(f"{flag(name)} {wrong}")
+        default = given.get(name, setting.default)
+        columns.append((name, Annotated[kind, tyro.conf.arg(help=text, metavar=metavar)], field(default=default)))
     columns += [
-        (name, Annotated[hyperparameter.type | None, _hyperparameter(hyperparameter)], field(default=given.get(name)))
+        (name, Annotated[hyperparameter.type | None, _argument(hyperparameter)], field(default=given.get(name)))
         for name, hyperparameter in HYPERPARAMETERS.items()
     ]
     return make_dataclass("Settings", columns, namespace={"config": _config, "__doc__": "Settings of the run."})
 
 
 def _config(settings: Any) -> RunConfig:
-    return RunConfig(**(vars(settings) | {"env_kwargs": parse(settings.env_kwargs)}))
+    return RunConfig(**(vars(settings) | {"env_kwargs": parse_env_kwargs(settings.env_kwargs)}))
 
 
 def _algorithms() -> str:
-    lines = [f"{name}: {entry.summary or entry.label}." for name, entry in registry.ALGORITHMS.items()]
-    return " ".join(["The algorithm.", *lines])
+    return " ".join(f"{name}: {entry.summary or entry.label}." for name, entry in registry.ALGORITHMS.items())
 
 
-def _hyperparameter(hyperparameter: Hyperparameter) -> Any:
+def _argument(hyperparameter: Hyperparameter) -> Any:
+    """Describe the flag of a hyperparameter, with the defaults of the algorithms that have it."""
     defaults: dict[str, list[str]] = {}
     for entry in registry.ALGORITHMS.values():
         value = entry.hyperparameters.get(hyperparameter.name)
         if value is not None:
-            defaults.setdefault(_text(value), []).append(entry.name)
+            text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            defaults.setdefault(text, []).append(entry.name)
     shown = [f"{value} ({', '.join(names)})" for value, names in defaults.items()]
     default = next(iter(defaults)) if len(defaults) == 1 else ", ".join(shown)
-    text = f"{hyperparameter.help} Default: {default}." if defaults else hyperparameter.help
     return tyro.conf.arg(
         name=hyperparameter.flag.removeprefix("--"),
         metavar=_metavar(hyperparameter.type),
-        help=text,
+        help=f"{hyperparameter.help} Default: {default}." if defaults else hyperparameter.help,
         help_behavior_hint="",
     )
 
@@ -102,5 +87,78 @@ def _metavar(kind: Any) -> str:
     return {int: "INT", float: "FLOAT", bool: "{True,False}", str: "TEXT"}[kind]
 
 
-def _text(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def read_config_file(path: Path) -> dict[str, Any]:
+    """Read the settings in a YAML or TOML file, by their names in :class:`RunConfig`; raise ``UserError`` if invalid.
+
+    :param path: one line per setting, named as on the command line
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read --config {path}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        values = tomllib.loads(text) if _suffix(path, "--config") == ".toml" else _load_yaml(text)
+    except ValueError as error:
+        raise UserError(f"cannot read --config {path}: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict):
+        raise UserError(f"--config {path} must be a list of names and values, got {type(values).__name__}")
+    names = {flag(name).removeprefix("--"): name for name in (*SETTINGS, *HYPERPARAMETERS)}
+    settings = {}
+    for key, value in values.items():
+        name = names.get(str(key).replace("_", "-"), str(key))
+        if name not in names.values():
+            raise UserError(f"--config {path}: no setting {key!r}{near_matches(str(key), list(names))}")
+        settings[name] = tuple(value) if isinstance(value, list) else value
+    if not isinstance(settings.get("env_kwargs", {}), dict):
+        raise UserError(f"--config {path}: env-kwargs must be names and values")
+    return settings
+
+
+def write_config_file(config: RunConfig, path: Path) -> None:
+    """Write all settings of a run to a YAML or TOML file, defaults included.
+
+    :param config: the settings
+    :param path: the file; its suffix decides the format
+    """
+    suffix = _suffix(path, "--write-config")
+    settings = {
+        flag(name).removeprefix("--"): json.loads(json.dumps(value))
+        for name, value in config.resolved().flat().items()
+        if value is not None
+    }
+    if suffix == ".toml":
+        text = "".join(f"{name} = {_toml(value)}\n" for name, value in settings.items())
+    else:
+        import yaml
+
+        text = yaml.safe_dump(settings, default_flow_style=None, sort_keys=False, width=10**6)
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write --write-config {path}: {error.strerror}") from None
+
+
+def _toml(value: Any) -> str:
+    """Format a value of JSON in TOML, which has no null."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if value is None:
+        raise UserError("--write-config: TOML has no None; write a .yaml file")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _suffix(path: Path, name: str) -> str:
+    if path.suffix.lower() not in FILE_FORMATS:
+        raise UserError(f"{name} {path} must end in {', '.join(FILE_FORMATS)}")
+    return path.suffix.lower()
+
+
+def _load_yaml(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None

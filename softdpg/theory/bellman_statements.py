@@ -7,19 +7,17 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import eigh, solve_discrete_lyapunov
 
-from softdpg.theory.check import About, Check, largest
+from softdpg.theory.check import FORMULA, About, Check, largest, rounding, solve_operations
 from softdpg.theory.finite import FiniteProblem
 from softdpg.theory.lqr import LQRProblem
 from softdpg.theory.problems import Problem, rule_for
-from softdpg.theory.quadrature import Quadrature, mean_norm, smooth
-from softdpg.theory.smoothing_statements import quadrature_error
+from softdpg.theory.quadrature import Quadrature, mean_norm, quadrature_error, smooth
 
 Array = np.ndarray
-ROUNDING_OF_VALUES = 1e-12  # relative to V_max
 
 
 def contraction(problem: FiniteProblem, sigma: float, seed: int = 0) -> Check:
-    """Lemma 5.2: ||T Q - T Q'|| <= gamma ||Q - Q'|| in the supremum norm, for a random bounded Q - Q'.
+    """Check lemma 5.2: ||T Q - T Q'|| <= gamma ||Q - Q'|| in the supremum norm, for a random bounded Q - Q'.
 
     Q - Q' = c_s + k_s sin(f_s . a): the supremum over R^m is max(|c_s| + |k_s|).
     """
@@ -37,11 +35,12 @@ def contraction(problem: FiniteProblem, sigma: float, seed: int = 0) -> Check:
 
     measured, noise = quadrature_error(after, rule)
     about = About("T_sigma is a gamma-contraction", "Lemma 5.2", problem.family, problem.name, sigma)
-    return about.inequality(problem.gamma * float(np.max(np.abs(constant) + np.abs(amplitude))), float(measured), noise)
+    before = float(np.max(np.abs(constant) + np.abs(amplitude)))
+    return about.inequality(problem.gamma * before, float(measured), noise + rounding(before, rule.operations))
 
 
 def weighted_contraction(problem: LQRProblem, sigma: float, seed: int = 0) -> Check:
-    """Lemma 5.2 where critics are unbounded: a contraction in the norm sup |Q(z)| / (1 + z' G z), z = (s, a).
+    """Check lemma 5.2 where critics are unbounded: a contraction in the norm sup |Q(z)| / (1 + z' G z), z = (s, a).
 
     z' = F z + E e + [0; I] sigma w is the next state and action. With G = eps L, L = I + (gamma / beta) F' L F, and eps
     so small that gamma (1 + eps sigma^2 tr(noise)) <= beta, the modulus is beta < 1. Q - Q' is a random quadratic.
@@ -64,6 +63,9 @@ def weighted_contraction(problem: LQRProblem, sigma: float, seed: int = 0) -> Ch
     x = rng.normal(size=step.shape)
     matrix, constant = x + x.T, float(rng.normal())
     after = norm(problem.gamma * step.T @ matrix @ step, problem.gamma * (constant + float(np.trace(matrix @ noise))))
+    # Generalised eigenvalues are as exact as the larger matrix is beside the smallest eigenvalue of the weight.
+    terms = largest(matrix) * max(1.0, largest(step)) ** 2 * step.size
+    inexact = rounding(terms / float(np.linalg.eigvalsh(weight)[0]), solve_operations(len(step)))
     about = About(
         "T_sigma is a contraction in a weighted norm",
         "Lemma 5.2",
@@ -72,18 +74,22 @@ def weighted_contraction(problem: LQRProblem, sigma: float, seed: int = 0) -> Ch
         sigma,
         as_written=False,
     )
-    return about.inequality(beta * norm(matrix, constant), after)
+    return about.inequality(beta * norm(matrix, constant), after, inexact)
 
 
 def fixed_point(problem: FiniteProblem, sigma: float, seed: int = 0) -> Check:
-    """Q_sigma = T_sigma Q_sigma, at random actions."""
+    """Check section 5.1: Q_sigma = T_sigma Q_sigma, at random actions.
+
+    The residual of a linear system is free of its condition number, so that none enters the tolerance.
+    """
     rng = np.random.default_rng(seed)
     n, m = problem.reward_direction.shape
     actions, rule = rng.normal(size=(n, 16, m)), rule_for(problem, sigma)
     critic = problem.critic(problem.theta, sigma, rule)
     after = problem.bellman_operator(critic, problem.theta, sigma, rule)
     about = About("Q_sigma = T_sigma Q_sigma", "Section 5.1", problem.family, problem.name, sigma)
-    return about.equality(critic(actions), after(actions), scale=problem.value_max)
+    operations = 2 * rule.operations + solve_operations(n)
+    return about.equality(critic(actions), after(actions), rounding(problem.value_max, operations))
 
 
 def simulation_lemma(
@@ -95,46 +101,56 @@ def simulation_lemma(
     name: str,
     span: bool = False,
     sigma: float = 0.0,
+    operations: float = FORMULA,
 ) -> Check:
-    """Lemma A.1: ||V^ - V|| <= eps_R / (1 - gamma) + gamma eps_P V_max / (2 (1 - gamma)), for R and P under a policy.
+    """Check lemma A.1: ||V^ - V|| <= eps_R / (1 - gamma) + gamma eps_P V_max / (2 (1 - gamma)).
 
-    With ``span``, V_max is replaced by (max R - min R) / (1 - gamma), which also holds for rewards of both signs.
-
-    :param rewards: (n,), of the first MDP
-    :param kernel: (n, n), of the first MDP
+    :param rewards: of the first MDP under a policy, (n,)
+    :param kernel: transition probabilities of the first MDP, (n, n)
+    :param other_rewards: of the second MDP, (n,)
+    :param other_kernel: transition probabilities of the second MDP, (n, n)
+    :param gamma: discount factor
+    :param name: of the problem, shown in tables
+    :param span: replace V_max by (max R - min R) / (1 - gamma), which also holds for rewards of both signs
+    :param sigma: smoothing parameter between the two MDPs, shown in tables
+    :param operations: roundings in each reward and transition probability
     """
     identity = np.eye(len(rewards))
     values = np.linalg.solve(identity - gamma * kernel, rewards)
     others = np.linalg.solve(identity - gamma * other_kernel, other_rewards)
     eps_reward = largest(other_rewards - rewards)
     eps_kernel = float(np.max(np.abs(other_kernel - kernel).sum(axis=1)))
-    both = np.concatenate([rewards, other_rewards])
-    v_max = (float(np.ptp(rewards)) if span else largest(both)) / (1 - gamma)
-    claimed = eps_reward / (1 - gamma) + gamma * eps_kernel * v_max / (2 * (1 - gamma))
+    value_max = largest(np.concatenate([rewards, other_rewards])) / (1 - gamma)
+    value_range = float(np.ptp(rewards)) / (1 - gamma) if span else value_max
+    claimed = eps_reward / (1 - gamma) + gamma * eps_kernel * value_range / (2 * (1 - gamma))
     statement = "simulation lemma, V_max -> (max R - min R) / (1 - gamma)" if span else "simulation lemma"
     about = About(statement, "Lemma A.1", "finite", name, sigma, as_written=not span)
-    return about.inequality(claimed, largest(others - values), ROUNDING_OF_VALUES * v_max)
+    operations += solve_operations(len(rewards))
+    return about.inequality(claimed, largest(others - values), 2 * rounding(value_max, operations, 2 / (1 - gamma)))
 
 
 def simulation_lemma_smoothed(problem: FiniteProblem, sigma: float) -> Check:
-    """Lemma A.1 as the proof of lemma 5.3 uses it: for the MDP and the smoothed MDP, under pi. Needs R >= 0."""
+    """Check lemma A.1 as the proof of lemma 5.3 uses it: for the MDP and the smoothed MDP, under pi. Needs R >= 0."""
     rule, actions = rule_for(problem, sigma), problem.policy(problem.theta)
     reward, smoothed_reward = (problem.smoothed_reward(actions, s, rule) for s in (0.0, sigma))
     kernel, smoothed_kernel = (problem.smoothed_transition(actions, s, rule) for s in (0.0, sigma))
-    return simulation_lemma(reward, kernel, smoothed_reward, smoothed_kernel, problem.gamma, problem.name, sigma=sigma)
+    return simulation_lemma(
+        reward, kernel, smoothed_reward, smoothed_kernel, problem.gamma, problem.name,
+        sigma=sigma, operations=rule.operations,
+    )  # fmt: skip
 
 
 def value_error(problem: FiniteProblem, sigma: float) -> tuple[float, float]:
-    """||V - V_sigma|| and its numerical error."""
+    """Return ||V - V_sigma|| and its numerical error."""
     rule = rule_for(problem, sigma)
     gap, noise = quadrature_error(
         lambda r: problem.value(problem.theta, 0.0, r) - problem.value(problem.theta, sigma, r), rule
     )
-    return largest(gap), noise + ROUNDING_OF_VALUES * problem.value_max
+    return largest(gap), noise + 2 * problem.value_rounding(sigma, rule)
 
 
 def value_error_bound(problem: FiniteProblem, sigma: float) -> Check:
-    """Lemma 5.3: ||V - V_sigma|| <= sigma sqrt(m) / (1 - gamma) (L_R + gamma / 2 L_P V_max)."""
+    """Check lemma 5.3: ||V - V_sigma|| <= sigma sqrt(m) / (1 - gamma) (L_R + gamma / 2 L_P V_max)."""
     measured, noise = value_error(problem, sigma)
     slope = problem.lipschitz_reward + problem.gamma / 2 * problem.lipschitz_transition * problem.value_max
     about = About("bound on |V - V_sigma|", "Lemma 5.3", problem.family, problem.name, sigma)
@@ -142,7 +158,7 @@ def value_error_bound(problem: FiniteProblem, sigma: float) -> Check:
 
 
 def sharp_value_error_bound(problem: FiniteProblem, sigma: float) -> Check:
-    """Lemma 5.3 with E||w|| for sqrt(m) and the span of the values for V_max: holds for rewards of both signs."""
+    """Check lemma 5.3 with E||w|| for sqrt(m) and the span of the values for V_max: holds for rewards of both signs."""
     measured, noise = value_error(problem, sigma)
     slope = problem.lipschitz_reward + problem.gamma / 2 * problem.lipschitz_transition * problem.value_span
     about = About(
@@ -152,21 +168,20 @@ def sharp_value_error_bound(problem: FiniteProblem, sigma: float) -> Check:
 
 
 def lipschitz_constant(problem: FiniteProblem) -> float:
-    """L_Q = L_R + gamma L_P V_max (lemma 5.4)."""
+    """Return L_Q = L_R + gamma L_P V_max (lemma 5.4)."""
     return problem.lipschitz_reward + problem.gamma * problem.lipschitz_transition * problem.value_max
 
 
 def q_lipschitz(problem: FiniteProblem, sigma: float) -> Check:
-    """Lemma 5.4: Q_sigma(s, .) is Lipschitz with L_Q = L_R + gamma L_P V_max."""
-    measured, noise = quadrature_error(
-        lambda r: problem.largest_slope(problem.value(problem.theta, sigma, r)), rule_for(problem, sigma)
-    )
+    """Check lemma 5.4: Q_sigma(s, .) is Lipschitz with L_Q = L_R + gamma L_P V_max."""
+    rule = rule_for(problem, sigma)
+    measured, noise = quadrature_error(lambda r: problem.largest_slope(problem.value(problem.theta, sigma, r)), rule)
     about = About("Lipschitz constant of Q_sigma", "Lemma 5.4", problem.family, problem.name, sigma)
-    return about.inequality(lipschitz_constant(problem), float(measured), noise)
+    return about.inequality(lipschitz_constant(problem), float(measured), noise + problem.slope_rounding(rule))
 
 
 def sharp_q_lipschitz(problem: FiniteProblem, sigma: float) -> Check:
-    """Lemma 5.4 with L_R + gamma / 2 L_P span: |sum V (P - P')| is at most half the span times ||P - P'||_1."""
+    """Check lemma 5.4 with L_R + gamma / 2 L_P span: |sum V (P - P')| is at most half the span times ||P - P'||_1."""
     check = q_lipschitz(problem, sigma)
     claimed = problem.lipschitz_reward + problem.gamma / 2 * problem.lipschitz_transition * problem.value_span
     about = About(
@@ -176,19 +191,20 @@ def sharp_q_lipschitz(problem: FiniteProblem, sigma: float) -> Check:
 
 
 def q_error(problem: FiniteProblem, sigma: float) -> tuple[float, float]:
-    """||Q - Q_sigma|| over all actions, and its numerical error. Q - Q_sigma = gamma P (V - V_sigma)."""
+    """Return ||Q - Q_sigma|| over all actions, and its numerical error. Q - Q_sigma = gamma P (V - V_sigma)."""
+    rule = rule_for(problem, sigma)
     measured, noise = quadrature_error(
         lambda r: (
             problem.gamma
             * problem.largest_expectation(problem.value(problem.theta, 0.0, r) - problem.value(problem.theta, sigma, r))
         ),
-        rule_for(problem, sigma),
+        rule,
     )
-    return float(measured), noise + ROUNDING_OF_VALUES * problem.value_max
+    return float(measured), noise + 2 * problem.value_rounding(sigma, rule)
 
 
 def q_error_bound(problem: FiniteProblem, sigma: float) -> Check:
-    """Lemma 5.5: ||Q - Q_sigma|| <= gamma L_Q sigma sqrt(m) / (1 - gamma)."""
+    """Check lemma 5.5: ||Q - Q_sigma|| <= gamma L_Q sigma sqrt(m) / (1 - gamma)."""
     measured, noise = q_error(problem, sigma)
     claimed = problem.gamma * lipschitz_constant(problem) * sigma * np.sqrt(problem.action_dim) / (1 - problem.gamma)
     about = About("bound on |Q - Q_sigma|", "Lemma 5.5", problem.family, problem.name, sigma)
@@ -196,7 +212,7 @@ def q_error_bound(problem: FiniteProblem, sigma: float) -> Check:
 
 
 def sharp_q_error_bound(problem: FiniteProblem, sigma: float) -> Check:
-    """Lemma 5.5 from lemma 5.3: Q - Q_sigma = gamma P (V - V_sigma), so gamma times the sharp bound of the latter."""
+    """Check lemma 5.5 from lemma 5.3: Q - Q_sigma = gamma P (V - V_sigma), so gamma times its sharp bound."""
     measured, noise = q_error(problem, sigma)
     claimed = problem.gamma * sharp_value_error_bound(problem, sigma).claimed
     about = About(
@@ -206,18 +222,19 @@ def sharp_q_error_bound(problem: FiniteProblem, sigma: float) -> Check:
 
 
 def q_sigma_is_not_smoothed_q(problem: Problem, sigma: float) -> Check:
-    """Section 5.1: Q_sigma(s, a) differs from E[Q(s, a + sigma w)]; the largest difference at a = pi(s)."""
+    """Check section 5.1: Q_sigma(s, a) differs from E[Q(s, a + sigma w)]; the largest difference at a = pi(s)."""
     rule, actions = rule_for(problem, sigma), problem.policy(problem.theta)
     critic = problem.critic(problem.theta, 0.0, rule)
 
     own = problem.critic(problem.theta, sigma, rule)(actions[:, None, :])[:, 0]
     smoothed, noise = quadrature_error(lambda r: smooth(critic, actions, sigma, r), rule)
     about = About("Q_sigma is not the smoothed Q", "Section 5.1", problem.family, problem.name, sigma)
-    return about.distinct(largest(own - smoothed), noise, scale=largest(own))
+    inexact = 2 * problem.value_rounding(sigma, rule) + rounding(problem.critic_size(sigma), rule.operations)
+    return about.distinct(largest(own - smoothed), noise + inexact)
 
 
 def smoothed_mdp_value(problem: FiniteProblem, sigma: float, iterations: int = 60) -> Check:
-    """Proof of lemma 5.3: V_sigma is the value function of the MDP (R_sigma, P_sigma).
+    """Check the proof of lemma 5.3: V_sigma is the value function of the MDP (R_sigma, P_sigma).
 
     Measured: V_sigma from its definition, E[Q_sigma(s, pi(s) + sigma w)] with Q_sigma = lim T_sigma^k 0, where the
     limit is taken by successive squaring of the affine map V -> E[(T V)(s, pi(s) + sigma w)].
@@ -235,28 +252,33 @@ def smoothed_mdp_value(problem: FiniteProblem, sigma: float, iterations: int = 6
     kernel = problem.smoothed_transition(actions, sigma, rule)
     claimed = np.linalg.solve(np.eye(n) - problem.gamma * kernel, reward)
     about = About("V_sigma is the value of the smoothed MDP", "Proof of Lemma 5.3", problem.family, problem.name, sigma)
-    return about.equality(claimed, constant, scale=problem.value_max)
+    # The linear part is a difference of backups; V multiplies its rounding, of the size of the rewards.
+    operations = 2 * rule.operations + solve_operations(n) + iterations
+    reward_max = (1 - problem.gamma) * problem.value_max
+    inexact = rounding(problem.value_max, operations, (2 + reward_max) / (1 - problem.gamma))
+    return about.equality(claimed, constant, problem.value_rounding(sigma, rule) + inexact)
 
 
 def smoothed_lqr_value(problem: LQRProblem, sigma: float) -> Check:
-    """The same for LQR: V_sigma from the critic, E[Q_sigma(s, K s + sigma w)], against the value of (R_sigma, P_sigma).
+    """Check the same for LQR: E[Q_sigma(s, K s + sigma w)] against the value of (R_sigma, P_sigma).
 
     R_sigma = R - sigma^2 tr D and P_sigma = N(A s + B a, W + sigma^2 B B'); its value at s is the discounted sum of
     the state moments started from s s'.
     """
     rule, theta = rule_for(problem, sigma), problem.theta
-    claimed = np.array(
-        [replace(problem, initial=np.outer(s, s)).expected_return(theta, sigma, rule) for s in problem.states]
-    )
+    started = [replace(problem, initial=np.outer(s, s)) for s in problem.states]
+    claimed = np.array([start.expected_return(theta, sigma, rule) for start in started])
     measured, noise = quadrature_error(
         lambda r: smooth(problem.critic(theta, sigma, r), problem.policy(theta), sigma, r), rule
     )
+    inexact = 2 * max(start.value_rounding(sigma, rule) for start in started)
+    inexact += rounding(problem.critic_size(sigma), rule.operations)
     about = About("V_sigma is the value of the smoothed MDP", "Proof of Lemma 5.3", problem.family, problem.name, sigma)
-    return about.equality(claimed, measured, noise)
+    return about.equality(claimed, measured, noise + inexact)
 
 
 def lqr_value_error(problem: LQRProblem, sigma: float) -> Check:
-    """For LQR V - V_sigma = sigma^2 tr(D + gamma B' M B) / (1 - gamma), the same in each state: O(sigma^2).
+    """Check for LQR that V - V_sigma = sigma^2 tr(D + gamma B' M B) / (1 - gamma), the same in each state: O(sigma^2).
 
     Lemmas 5.3 to 5.5 say nothing here: R is unbounded, so R_max is infinite. Measured from the returns.
     """
@@ -268,4 +290,5 @@ def lqr_value_error(problem: LQRProblem, sigma: float) -> Check:
         "V - V_sigma = sigma^2 tr(D + gamma B'MB) / (1 - gamma)", "instead of Lemma 5.3", problem.family, problem.name,
         sigma, as_written=False,
     )  # fmt: skip
-    return about.equality(sigma**2 * bend / (1 - problem.gamma), returns[0] - returns[1], scale=max(map(abs, returns)))
+    inexact = 2 * problem.value_rounding(sigma, rule)
+    return about.equality(sigma**2 * bend / (1 - problem.gamma), returns[0] - returns[1], inexact)

@@ -1,10 +1,10 @@
-"""Problems to evaluate the statements on: drawn at random, and built so that a bound is sharp."""
+"""Problems to evaluate the statements on: random ones, and ones on which a bound is sharp."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from softdpg.theory.finite import FiniteProblem, tent
+from softdpg.theory.finite import TENT, FiniteProblem
 from softdpg.theory.lqr import LQRProblem
 from softdpg.theory.quadrature import Quadrature, gauss_hermite, gauss_legendre_panels
 
@@ -14,7 +14,15 @@ Problem = FiniteProblem | LQRProblem
 def random_finite(
     seed: int, states: int = 3, action_dim: int = 1, gamma: float = 0.9, signed: bool = False, parameters: int = 3
 ) -> FiniteProblem:
-    """A smooth finite problem. Rewards lie in [0, 2], or with ``signed`` in [-2, 2]; frequencies in [0.5, 2.5]."""
+    """Make a smooth finite problem at random, with frequencies in [0.5, 2.5].
+
+    :param seed: of the random numbers
+    :param states: number of states n
+    :param action_dim: dimension m of the action
+    :param gamma: discount factor
+    :param signed: rewards in [-2, 2] instead of [0, 2]
+    :param parameters: number of parameters p of the policy
+    """
     rng = np.random.default_rng(seed)
     scale = rng.uniform(0.2, 1.0, states)
     offset = rng.uniform(-1, 1, states) if signed else rng.uniform(scale, 1)
@@ -41,7 +49,13 @@ def _directions(rng: np.random.Generator, states: int, action_dim: int) -> np.nd
 
 
 def random_lqr(seed: int, state_dim: int = 2, action_dim: int = 1, gamma: float = 0.9) -> LQRProblem:
-    """A linear-quadratic problem whose closed loop has spectral radius 0.8."""
+    """Make a linear-quadratic problem at random, whose closed loop has spectral radius 0.8.
+
+    :param seed: of the random numbers
+    :param state_dim: dimension d of the state
+    :param action_dim: dimension m of the action
+    :param gamma: discount factor
+    """
     rng = np.random.default_rng(seed)
     loop = rng.normal(size=(state_dim, state_dim))
     loop *= 0.8 / np.max(np.abs(np.linalg.eigvals(loop)))
@@ -66,14 +80,17 @@ def _covariance(rng: np.random.Generator, dim: int) -> np.ndarray:
 
 
 def sharp_reward(gamma: float = 0.9) -> FiniteProblem:
-    """One state, R(a) = max(2 - |a|, 0), pi = 0: for small sigma |V - V_sigma| = sigma E|w| L_R / (1 - gamma)."""
+    """Make one state with R(a) = max(2 - |a|, 0), pi = 0.
+
+    For small sigma |V - V_sigma| = sigma E|w| L_R / (1 - gamma).
+    """
     return _at_the_kink(
         f"sharp-reward n=1 m=1 gamma={gamma:g}", gamma, offset=[1.0], scale=[1.0], slope=0.0, low=[[1.0]], high=[[1.0]]
     )
 
 
 def sharp_transition(gamma: float = 0.9, other_reward: float = 0.0, slope: float = 1.0) -> FiniteProblem:
-    """Two states: state 0 pays 1 and is left with probability min(slope |a|, 1); state 1 pays ``other_reward`` forever.
+    """Make two states: 0 pays 1 and is left with probability min(slope |a|, 1), 1 pays ``other_reward`` forever.
 
     pi = 0 never leaves. To first order V(0) - V_sigma(0) = sigma E|w| slope gamma (V(0) - V(1)) / (1 - gamma).
     """
@@ -113,12 +130,12 @@ def _at_the_kink(
         kernel_phase=np.zeros(n),
         features=np.ones((n, 1, 1)),
         theta=np.zeros(1),
-        shape=tent,
+        shape=TENT,
     )
 
 
 def paid_outside(gamma: float = 0.9, slope: float = 10.0) -> FiniteProblem:
-    """Three states, pi = 0. State 1 pays max(2 - |a - 3|, 0) forever: nothing for a <= 1. State 2 pays nothing forever.
+    """Make three states, pi = 0. State 1 pays max(2 - |a - 3|, 0) forever: nothing for a <= 1. State 2 pays nothing.
 
     State 0 pays nothing and leads to state 1 with probability min(slope |a|, 1), else to state 2.
     """
@@ -135,8 +152,8 @@ def paid_outside(gamma: float = 0.9, slope: float = 10.0) -> FiniteProblem:
 
 
 def rule_for(problem: Problem, sigma: float) -> Quadrature:
-    """Gauss-Hermite for smooth problems; panels between the kinks for the ``tent`` shape (pi = 0, m = 1)."""
-    if isinstance(problem, LQRProblem) or problem.shape is not tent:
+    """Choose a rule: Gauss-Hermite for smooth problems, panels between the kinks of ``TENT`` (pi = 0, m = 1)."""
+    if isinstance(problem, LQRProblem) or problem.shape is not TENT:
         return gauss_hermite(problem.action_dim)
     if sigma == 0:
         return gauss_hermite(1)

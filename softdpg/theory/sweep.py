@@ -47,22 +47,22 @@ LQR = (bellman.weighted_contraction, bellman.smoothed_lqr_value, bellman.lqr_val
 
 
 def finite_problems() -> list[FiniteProblem]:
-    """Smooth finite problems with rewards >= 0, the paper's setting."""
+    """Return smooth finite problems with rewards >= 0, the paper's setting."""
     return [random_finite(seed, n, m, gamma) for seed, (n, m, gamma) in enumerate(SIZES)]
 
 
 def sharp_problems() -> list[FiniteProblem]:
-    """Finite problems with a kink at the policy's action, where the bounds are (nearly) attained."""
+    """Return finite problems with a kink at the policy's action, where the bounds are (nearly) attained."""
     return [sharp_reward(), sharp_transition()]
 
 
 def lqr_problems() -> list[LQRProblem]:
-    """Linear-quadratic problems."""
+    """Return linear-quadratic problems."""
     return [random_lqr(seed, d, m, gamma) for seed, (d, m, gamma) in enumerate(SIZES)]
 
 
 def run_statements() -> Iterator[Check]:
-    """The statements in the form that holds, on problems that satisfy their assumptions."""
+    """Evaluate the statements in the form that holds, on problems that satisfy their assumptions."""
     smooth_problems: list[Problem] = [*finite_problems(), *lqr_problems()]
     for problem in smooth_problems:
         for limit in SHARED_LIMITS:
@@ -92,6 +92,6 @@ def run_statements() -> Iterator[Check]:
 
 
 def run_counterexamples() -> Iterator[tuple[Check, Check]]:
-    """Pairs of a statement that fails as written and its corrected form."""
+    """Yield pairs of a statement that fails as written and its corrected form."""
     for counterexample in COUNTEREXAMPLES:
         yield counterexample()

@@ -6,7 +6,7 @@ Q_sigma have the same shape, the step r, and differ by a constant: smoothing the
 
 Clipping the smoothed action to [-1, 1], as algorithm 1 does, changes nothing while epsilon <= 0.5: actions beyond
 the bounds and the bounds themselves are unrewarded alike. For a larger epsilon the bound 1 lies inside the rewarded
-interval, and all draws beyond it are rewarded, too.
+interval, and all samples beyond it are rewarded, too.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from softdpg.theory.check import About, Check
-from softdpg.theory.differences import finite_difference
-from softdpg.theory.quadrature import gauss_legendre_panels, smooth_gradient
-from softdpg.theory.smoothing_statements import quadrature_error
+from softdpg.theory.check import About, Check, rounding
+from softdpg.theory.quadrature import finite_difference, gauss_legendre_panels, quadrature_error, smooth_gradient
 
 CENTER = 0.5
 Array = np.ndarray
@@ -40,34 +38,34 @@ class Toy:
     clipped: bool = True
 
     def reward(self, action: Array | float) -> Array:
-        """r(a), any shape."""
+        """Return r(a), any shape."""
         return (np.abs(np.asarray(action) - CENTER) < self.epsilon).astype(np.float64)
 
     @property
     def _interval(self) -> tuple[float, float]:
-        """The draws that are rewarded: the interval, extended beyond a bound that lies inside it."""
+        """Return the samples that are rewarded: the interval, extended beyond a bound that lies inside it."""
         low, high = CENTER - self.epsilon, CENTER + self.epsilon
         if self.clipped:
             low, high = (-np.inf if low < -1 else low), (np.inf if high > 1 else high)
         return low, high
 
     def smoothed_reward(self, action: Array | float, sigma: float) -> Array:
-        """r_sigma(a) = Phi((high - a) / sigma) - Phi((low - a) / sigma), any shape; r itself for sigma = 0."""
+        """Return r_sigma(a) = Phi((high - a) / sigma) - Phi((low - a) / sigma), any shape; r for sigma = 0."""
         if sigma == 0:
             return self.reward(np.clip(action, -1, 1) if self.clipped else action)
         low, high = self._interval
         return ndtr((high - action) / sigma) - ndtr((low - action) / sigma)
 
     def value(self, policy: float, sigma: float) -> float:
-        """V_sigma = r_sigma(pi) / (1 - gamma); sigma = 0: V of the deterministic policy."""
+        """Return V_sigma = r_sigma(pi) / (1 - gamma); sigma = 0: V of the deterministic policy."""
         return float(self.smoothed_reward(policy, sigma) / (1 - self.gamma))
 
     def critic(self, action: Array | float, policy: float, sigma: float) -> Array:
-        """Q_sigma(a) = r(a) + gamma V_sigma, any shape; sigma = 0: Q."""
+        """Return Q_sigma(a) = r(a) + gamma V_sigma, any shape; sigma = 0: Q."""
         return self.reward(action) + self.gamma * self.value(policy, sigma)
 
     def gradient(self, policy: float, sigma: float) -> float:
-        """d V_sigma / d pi = (phi((low - pi) / sigma) - phi((high - pi) / sigma)) / (sigma (1 - gamma)).
+        """Return dV_sigma / dpi = (phi((low - pi) / sigma) - phi((high - pi) / sigma)) / (sigma (1 - gamma)).
 
         The deterministic policy gradient is 0 wherever it exists.
         """
@@ -76,13 +74,13 @@ class Toy:
         return float(slope / (sigma * (1 - self.gamma)))
 
     def jumps(self, policy: float, sigma: float) -> tuple[float, ...]:
-        """Where the reward jumps, as values of w with a = pi + sigma w: the breaks of a quadrature rule."""
+        """Return where the reward jumps, as values of w with a = pi + sigma w: the breaks of a quadrature rule."""
         edges = (CENTER - self.epsilon, CENTER + self.epsilon, *((-1.0, 1.0) if self.clipped else ()))
         return tuple((edge - policy) / sigma for edge in edges)
 
 
 def soft_dpg_on_the_toy(toy: Toy, policy: float, sigma: float) -> Check:
-    """Theorem 5.7 where Q_sigma has jumps: the score form by quadrature against differences of the exact V_sigma."""
+    """Check theorem 5.7 where Q_sigma has jumps: the score form by quadrature against differences of V_sigma."""
 
     def critic(actions: Array) -> Array:
         executed = np.clip(actions, -1, 1) if toy.clipped else actions
@@ -90,7 +88,10 @@ def soft_dpg_on_the_toy(toy: Toy, policy: float, sigma: float) -> Check:
 
     rule = gauss_legendre_panels(toy.jumps(policy, sigma))
     score, noise = quadrature_error(lambda r: smooth_gradient(critic, np.array([policy]), sigma, r), rule)
-    scale = 1 / (1 - toy.gamma)  # one state: rho = 1 / (1 - gamma)
-    measured, blur = finite_difference(lambda x: toy.value(float(x[0]), sigma), np.array([policy]), step=sigma / 50)
+    horizon = 1 / (1 - toy.gamma)  # one state: rho = 1 / (1 - gamma); also the largest value
+    measured, blur = finite_difference(
+        lambda x: toy.value(float(x[0]), sigma), np.array([policy]), rounding(horizon), step=sigma / 50
+    )
     about = About("Soft-DPG theorem", "Theorem 5.7", "toy", f"toy epsilon={toy.epsilon:g} pi={policy:g}", sigma)
-    return about.equality(scale * score, measured, scale * noise + blur, scale=scale**2 / sigma)
+    inexact = rounding(horizon, rule.operations) / sigma
+    return about.equality(horizon * score, measured, horizon * (noise + inexact) + blur)

@@ -24,8 +24,8 @@ from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.vec_env import VecNormalize
 
 from softdpg import DDPG, SoftDDPG
-from softdpg.algorithms.buffers import RecordReplayBuffer
-from softdpg.algorithms.replay import flat_batch
+from softdpg.replay.batches import flat_batch
+from softdpg.replay.memory import RecordReplayBuffer
 
 SMALL = dict(learning_starts=20, batch_size=16, buffer_size=2_000, seed=0, policy_kwargs=dict(net_arch=[16, 16]))
 
@@ -42,7 +42,7 @@ def make_centered(env="Pendulum-v1", policy="MlpPolicy", **kwargs):
     return make_soft(env, policy, estimator="centered", **kwargs)
 
 
-ALL = pytest.mark.parametrize("make", [make_ddpg, make_soft, make_centered])
+ALL = pytest.mark.parametrize("make", [make_ddpg, pytest.param(make_soft, marks=pytest.mark.extended), make_centered])
 BOTH = pytest.mark.parametrize("make", [make_ddpg, make_centered])
 
 
@@ -107,7 +107,7 @@ def test_save_and_load_by_path_and_by_file_object(make, tmp_path):
         loaded = type(model).load(source, env=model.get_env())
         assert_equal(weights(loaded), weights(model))
         np.testing.assert_array_equal(loaded.predict(observations)[0], model.predict(observations)[0])
-        assert loaded.dpg == model.dpg
+        assert loaded.row == model.row
         loaded.learn(30, reset_num_timesteps=False)
         assert loaded.num_timesteps == 70
     without_env = type(model).load(tmp_path / "model")
@@ -334,6 +334,7 @@ def test_dict_buffers_are_float32_too():
     assert model.replay_buffer.observations["position"].dtype == np.float32
 
 
+@pytest.mark.extended
 def test_device_by_name():
     model = make_soft(device="cpu")
     model.learn(30)

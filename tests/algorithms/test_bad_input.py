@@ -1,4 +1,4 @@
-"""Bad arguments are refused by name; NaN and infinity stop training before they reach buffer or weights."""
+"""Invalid arguments are refused by name; NaN and infinity stop training before they reach buffer or weights."""
 
 import gymnasium as gym
 import jax
@@ -14,19 +14,22 @@ SMALL = dict(learning_starts=20, batch_size=16, buffer_size=500, seed=0, policy_
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        (dict(sigma=0.0), "sigma must be a number > 0, not 0.0"),
-        (dict(sigma=-1), "sigma must be a number > 0, not -1"),
-        (dict(sigma=float("nan")), "sigma must be a number > 0, not nan"),
-        (dict(n_samples=0), "n_samples must be a whole number >= 1, not 0"),
-        (dict(n_samples=2.5), "n_samples must be a whole number >= 1, not 2.5"),
-        (dict(n_samples=5, estimator="centered"), "n_samples must be even for antithetic pairs .* not 5"),
-        (dict(n_samples=3, antithetic=True), "n_samples must be even for antithetic pairs .* not 3"),
+        (dict(sigma=0.0), "sigma must be a positive number, got 0.0"),
+        (dict(sigma=-1), "sigma must be a positive number, got -1"),
+        (dict(sigma=float("nan")), "sigma must be a positive number, got nan"),
+        (dict(n_samples=0), "n_samples must be at least 1, got 0"),
+        (dict(n_samples=2.5), "n_samples must be an integer, got 2.5"),
+        (dict(n_samples=5, estimator="centered"), "n_samples must be even for antithetic pairs .* got 5"),
+        (dict(n_samples=3, antithetic=True), "n_samples must be even for antithetic pairs .* got 3"),
         (dict(n_samples=1, estimator="centered", antithetic=False), "n_samples must be at least 2"),
-        (dict(estimator="biased"), 'estimator must be "paper" or "centered", not \'biased\''),
-        (dict(action_layer="third"), 'action_layer must be "second" or "input", not \'third\''),
-        (dict(action_noise=-0.1), "action_noise must be a standard deviation >= 0"),
-        (dict(policy_kwargs=dict(net_arch=[16]), action_layer="second"), "net_arch of the critic has no second hidden"),
-        (dict(antithetic="no"), "antithetic must be True or False, not 'no'"),
+        (dict(estimator="biased"), "estimator must be paper or centered, got 'biased'"),
+        (dict(policy_kwargs=dict(action_layer="third")), "action_layer must be input or second, got 'third'"),
+        (dict(action_noise=-0.1), "action_noise must be a finite number of at least 0, got -0.1"),
+        (
+            dict(policy_kwargs=dict(net_arch=[16], action_layer="second")),
+            "net_arch of the critic has no second hidden",
+        ),
+        (dict(antithetic="no"), "antithetic must be True or False, got 'no'"),
     ],
 )
 def test_argument_is_named(kwargs, message):
@@ -48,7 +51,7 @@ BOX = spaces.Box(-1, 1, (2,), np.float32)
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        ("CartPole-v1", r"env must have a Box action space .* not Discrete\(2\)"),
+        ("CartPole-v1", r"env must have a Box action space .* got Discrete\(2\)"),
         (Spaces(BOX, spaces.Box(-np.inf, np.inf, (2,), np.float32)), "env must have a bounded action space"),
         (Spaces(BOX, spaces.Box(-1, np.inf, (2,), np.float32)), "env must have a bounded action space"),
         (Spaces(BOX, spaces.MultiDiscrete([2, 2])), "env must have a Box action space"),
@@ -93,11 +96,21 @@ def test_every_argument_is_checked_by_the_constructor_and_by_load(name, value, s
         SoftDDPG.load(saved_soft_ddpg, **{name: value})
 
 
-@pytest.mark.parametrize("algorithm", [TD3, SoftTD3])
 @pytest.mark.parametrize(
-    ("name", "value"), [("policy_delay", 0), ("target_policy_noise", -1), ("target_noise_clip", NAN)]
+    ("algorithm", "name", "value"),
+    [
+        (TD3, "policy_delay", 0),
+        (TD3, "target_policy_noise", -1),
+        (TD3, "target_noise_clip", NAN),
+        (SoftTD3, "critic_reduction", "means"),
+        (SoftTD3, "actor_gradient", "auto"),
+        (SoftTD3, "smooth_target", 1),
+        (SoftTD3, "n_samples", 3),
+        (SoftTD3, "noise_color", 0.0),  # with random episodes, which would have no effect
+        (SoftTD3, "sigma", "linear:0.5:0.1"),  # a string of the command line; Python takes a function
+    ],
 )
-def test_arguments_of_td3_are_checked(algorithm, name, value):
+def test_arguments_of_td3_and_soft_td3_are_checked(algorithm, name, value):
     with pytest.raises(ValueError, match=name):
         algorithm("MlpPolicy", "Pendulum-v1", **{**SMALL, name: value})
 
@@ -149,4 +162,4 @@ def test_first_observation_is_checked():
             return observation * np.nan, info
 
     with pytest.raises(ValueError, match="the observation after reset, at step 0, is NaN or infinite"):
-        DDPG("MlpPolicy", BadReset(gym.make("Pendulum-v1")), **SMALL).learn(10)
+        DDPG("MlpPolicy", BadReset(gym.make("Pendulum-v1")), **SMALL).learn(30)

@@ -1,4 +1,4 @@
-"""CnnPolicy: the features of SB3's NatureCNN, the update against PyTorch's derivatives, and a task that is learned."""
+"""CnnPolicy has the features of SB3's NatureCNN and the gradients of PyTorch, and learns a task."""
 
 import gymnasium as gym
 import jax
@@ -13,12 +13,11 @@ from stable_baselines3.common.torch_layers import NatureCNN as TorchNatureCNN
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
-from softdpg.algorithms.buffers import RecordReplayBuffer
 from softdpg.algorithms.cnn import NatureCNN
+from softdpg.algorithms.family import FAMILY, ActionValue, SmoothedGradient, SmoothedTarget
 from softdpg.algorithms.policies import CnnPolicy
-from softdpg.algorithms.soft_ddpg import SoftDPG
-from softdpg.algorithms.types import Batch
-from softdpg.algorithms.update import DPG
+from softdpg.replay.batches import Batch
+from softdpg.replay.memory import RecordReplayBuffer
 from tests.updates import LEARNING_RATE, QF_LEARNING_RATE, TAU, run
 
 SMALL = dict(learning_starts=8, batch_size=4, buffer_size=40, seed=0)
@@ -32,7 +31,7 @@ def fake_images(**kwargs):
 
 
 def torch_cnn(params, space, features_dim):
-    """SB3's network with the weights of ours."""
+    """SB3's network with the weights of softdpg's."""
     cnn = TorchNatureCNN(space, features_dim)
     convolutions = [cnn.cnn[i] for i in (0, 2, 4)]
     with th.no_grad():
@@ -47,8 +46,8 @@ def torch_cnn(params, space, features_dim):
     return cnn
 
 
-def in_our_layout(cnn):
-    """The weights of a :func:`torch_cnn` in the layout of ours."""
+def in_flax_layout(cnn):
+    """The weights of a :func:`torch_cnn` in the layout of softdpg's."""
     convolutions = [cnn.cnn[i] for i in (0, 2, 4)]
     found = {
         f"Conv_{i}": {"kernel": layer.weight.detach().permute(2, 3, 1, 0), "bias": layer.bias.detach()}
@@ -64,28 +63,29 @@ def random_images(rng, batch=5, space=IMAGES):
     return rng.integers(0, 256, (batch, *space.shape), dtype=np.uint8)
 
 
-@pytest.mark.parametrize("divide", [True, False])
+@pytest.mark.parametrize("divide", [True, pytest.param(False, marks=pytest.mark.extended)])
 def test_features_are_those_of_sb3(divide):
     images = random_images(np.random.default_rng(0))
     flat = images.reshape(5, -1) if divide else images.reshape(5, -1).astype(np.float32) / 100
-    ours = NatureCNN(IMAGES.shape, 32, divide)
-    params = ours.init(jax.random.PRNGKey(0), flat)
-    theirs = torch_cnn(params["params"], IMAGES, 32)
+    cnn = NatureCNN(IMAGES.shape, 32, divide)
+    params = cnn.init(jax.random.PRNGKey(0), flat)
+    of_sb3 = torch_cnn(params["params"], IMAGES, 32)
     with th.no_grad():
-        expected = theirs(th.tensor(images).float() / (255 if divide else 100)).numpy()
+        expected = of_sb3(th.tensor(images).float() / (255 if divide else 100)).numpy()
     assert (expected > 0).any()
-    np.testing.assert_allclose(ours.apply(params, flat), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(cnn.apply(params, flat), expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.extended
 def test_weights_start_as_in_sb3():
     params = NatureCNN(IMAGES.shape).init(jax.random.PRNGKey(0), np.zeros((1, 2 * 40 * 37)))["params"]
-    theirs = TorchNatureCNN(IMAGES)
-    for i, layer in zip(range(3), (theirs.cnn[0], theirs.cnn[2], theirs.cnn[4]), strict=True):
+    of_sb3 = TorchNatureCNN(IMAGES)
+    for i, layer in zip(range(3), (of_sb3.cnn[0], of_sb3.cnn[2], of_sb3.cnn[4]), strict=True):
         for name, weight in (("kernel", layer.weight), ("bias", layer.bias)):
-            ours, bound = np.abs(params[f"Conv_{i}"][name]), np.prod(layer.weight.shape[1:]) ** -0.5
-            assert 0.8 * bound < ours.max() <= bound
+            weights, bound = np.abs(params[f"Conv_{i}"][name]), np.prod(layer.weight.shape[1:]) ** -0.5
+            assert 0.8 * bound < weights.max() <= bound
             assert 0.8 * bound < weight.abs().max().item() <= bound
-    assert params["Dense_0"]["kernel"].shape == theirs.linear[0].weight.T.shape
+    assert params["Dense_0"]["kernel"].shape == of_sb3.linear[0].weight.T.shape
 
 
 def make_policy(**kwargs):
@@ -107,7 +107,7 @@ def image_batch(batch=6):
 
 
 class TorchNetwork:
-    """One hidden layer of relu on features and, for the critic, the action: with the weights of ours."""
+    """A hidden layer of relu on features and, for the critic, the action, with the weights of softdpg's network."""
 
     def __init__(self, params):
         self.cnn = torch_cnn(params["features_extractor"], IMAGES, 6)
@@ -122,12 +122,12 @@ class TorchNetwork:
         return [*self.cnn.parameters(), *self.dense.values()]
 
     def descend(self, loss, learning_rate):
-        """One step of gradient descent; the weights after it, in the layout of ours."""
+        """Take one step of gradient descent and return the weights in the layout of softdpg's network."""
         gradients = dict(zip(self.weights(), th.autograd.grad(loss, self.weights()), strict=True))
         with th.no_grad():
             for weight, gradient in gradients.items():
                 weight -= learning_rate * gradient
-        found = {"features_extractor": in_our_layout(self.cnn)}
+        found = {"features_extractor": in_flax_layout(self.cnn)}
         for key, weight in self.dense.items():
             layer, name = key.split(".")
             found.setdefault(layer, {})[name] = weight.detach()
@@ -148,6 +148,7 @@ def assert_close(got, want):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), got, want)
 
 
+@pytest.mark.extended
 def test_an_update_is_the_one_that_pytorch_computes():
     policy, batch = make_policy(optimizer_class=th.optim.SGD), image_batch()
     states = (policy.actor_state, policy.qf_state)
@@ -160,7 +161,7 @@ def test_an_update_is_the_one_that_pytorch_computes():
     new_critic = critic.descend(loss, QF_LEARNING_RATE)
     new_actor = actor.descend(-critic.q(now, actor.pi(now)).mean(), LEARNING_RATE)
 
-    got_actor, got_critic, metrics = run(DPG(policy.qf), policy, batch, steps=1)
+    got_actor, got_critic, metrics = run(FAMILY["DDPG"], policy, batch, steps=1)
     np.testing.assert_allclose(metrics["critic_loss"], loss.item(), rtol=1e-5)
     assert_close(got_actor.params["params"], new_actor)
     assert_close(_first(got_critic.params["params"]), new_critic)
@@ -175,13 +176,18 @@ def _first(params):
     return jax.tree.map(lambda leaf: leaf[0], params)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("n_samples", [2, 50])
 def test_a_state_is_convolved_once_however_many_actions_it_has(n_samples):
     policy, batch = make_policy(n_critics=2), image_batch()
-    dpg = SoftDPG(policy.qf, n_samples, "centered", True)
-    arguments = (policy.qf_state.params, batch.observations, batch.actions, jax.random.PRNGKey(0), 0.2)
-    for function in (dpg.next_value, dpg.action_gradient):
-        convolved = [eqn.invars[0].aval.shape[0] for eqn in _convolutions(jax.make_jaxpr(function)(*arguments).jaxpr)]
+    for rule in (SmoothedTarget(n_samples), SmoothedGradient(n_samples)):
+
+        def evaluate(params, rule=rule):
+            q = ActionValue(policy.qf, "min", params, batch.observations)
+            return rule(q, batch.actions, jax.random.PRNGKey(0), 0.2)
+
+        jaxpr = jax.make_jaxpr(evaluate)(policy.qf_state.params).jaxpr
+        convolved = [eqn.invars[0].aval.shape[0] for eqn in _convolutions(jaxpr)]
         assert convolved == [6] * 3 * 2  # three layers in each of two critics, a batch of six
 
 
@@ -196,11 +202,8 @@ def _convolutions(jaxpr):
 SETTINGS = {DDPG: {}, SoftDDPG: dict(n_samples=2), TD3: {}, SoftTD3: dict(n_samples=2, train_freq=2, gradient_steps=2)}
 
 
-# Compiling convolutions takes most of the time; the four differ in the update, which has tests of its own.
-@pytest.mark.parametrize(
-    "algorithm",
-    [*(pytest.param(algorithm, marks=pytest.mark.slow) for algorithm in (DDPG, SoftDDPG, TD3)), SoftTD3],
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("algorithm", SETTINGS)
 def test_family_learns_from_bytes_and_is_saved_exactly(algorithm, tmp_path):
     model = algorithm("CnnPolicy", fake_images(), policy_kwargs=TINY, **SMALL | SETTINGS[algorithm])
     before = model.policy.state_dict()
@@ -234,8 +237,7 @@ def test_family_learns_from_bytes_and_is_saved_exactly(algorithm, tmp_path):
 
 
 class BrightColumn(gym.Env):
-    """One step: an image with one bright column, and the action is to say where it is. The reward is minus the error
-    squared."""
+    """An episode of one step: the action tells where the bright column of an image is; reward minus squared error."""
 
     observation_space = spaces.Box(0, 255, (36, 36, 1), np.uint8)
     action_space = spaces.Box(-1, 1, (1,))
@@ -253,7 +255,7 @@ class BrightColumn(gym.Env):
         return np.zeros((36, 36, 1), np.uint8), reward, True, False, {}
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_learns_where_the_bright_column_is():
     model = DDPG(
         "CnnPolicy",
@@ -280,17 +282,19 @@ def test_learns_where_the_bright_column_is():
     assert mean_error() < 0.15
 
 
+@pytest.mark.extended
 def test_images_of_vecnormalize():
     def env():
         return VecNormalize(DummyVecEnv([lambda: fake_images(channel_first=True)]))
 
-    with pytest.raises(ValueError, match=r"CnnPolicy takes images.*normalize_images=False"):
+    with pytest.raises(ValueError, match=r"CnnPolicy needs images.*normalize_images=False"):
         DDPG("CnnPolicy", env(), policy_kwargs=TINY, **SMALL)
     model = DDPG("CnnPolicy", env(), policy_kwargs=dict(normalize_images=False, **TINY), **SMALL).learn(12)
     assert isinstance(model.replay_buffer, RecordReplayBuffer)
     assert not model.policy.actor.features_extractor.divide
 
 
+@pytest.mark.extended
 def test_extractor_of_sb3_by_its_class():
     extractor = dict(features_extractor_class=TorchNatureCNN, **TINY)
     by_class = DDPG("MlpPolicy", fake_images(), policy_kwargs=extractor, **SMALL)
@@ -302,10 +306,10 @@ def test_extractor_of_sb3_by_its_class():
 @pytest.mark.parametrize(
     ("env", "policy_kwargs", "message"),
     [
-        (dict(screen_height=35), {}, r"images of at least 36 x 36 pixels, with the channels first: \(1, 35, 40\)"),
+        (dict(screen_height=35), {}, r"images of at least 36 x 36 pixels with channels first, got \(1, 35, 40\)"),
         ({}, dict(share_features_extractor=True), "share_features_extractor=True is not supported"),
         ({}, dict(features_extractor_kwargs=dict(depth=3)), "features_extractor_kwargs has 'depth'"),
-        ({}, dict(features_extractor_kwargs=dict(features_dim=0)), "features_dim must be a whole number >= 1"),
+        ({}, dict(features_extractor_kwargs=dict(features_dim=0)), "features_dim must be an integer of at least 1"),
     ],
 )
 def test_what_is_refused(env, policy_kwargs, message):
@@ -314,11 +318,12 @@ def test_what_is_refused(env, policy_kwargs, message):
 
 
 def test_vectors_are_no_images():
-    with pytest.raises(AssertionError, match="CnnPolicy takes images"):  # SB3's type of error
+    with pytest.raises(AssertionError, match="CnnPolicy needs images"):  # SB3's type of error
         DDPG("CnnPolicy", "Pendulum-v1", **SMALL)
 
 
+@pytest.mark.extended
 def test_export_is_refused_with_the_reason(tmp_path):
     model = DDPG("CnnPolicy", fake_images(), policy_kwargs=TINY, **SMALL)
-    with pytest.raises(ValueError, match="a CnnPolicy cannot be exported: the exported forward pass has dense layers"):
+    with pytest.raises(ValueError, match="a CnnPolicy cannot be exported: an exported policy has only dense layers"):
         model.export(tmp_path / "policy.onnx")

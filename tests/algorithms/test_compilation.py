@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from softdpg.algorithms.compilation import compiler_options
+from softdpg.algorithms.update import compiler_options
 
 
 @pytest.fixture(autouse=True)

@@ -10,18 +10,36 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
-from updates import BATCH, LEARNING_RATE, QF_LEARNING_RATE, TAU, D, M, assert_trees_close, run
+from updates import (
+    BATCH,
+    LEARNING_RATE,
+    QF_LEARNING_RATE,
+    TAU,
+    D,
+    M,
+    action_gradient,
+    assert_trees_close,
+    next_value,
+    run,
+)
 
+from examples import point_mass
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
-from softdpg.algorithms import metrics
+from softdpg.algorithms import base, registry
+from softdpg.algorithms.family import (
+    FAMILY,
+    ClippedNoise,
+    CriticGradient,
+    ExactTarget,
+    Row,
+    SmoothedGradient,
+    SmoothedTarget,
+)
 from softdpg.algorithms.networks import LayerNorm
 from softdpg.algorithms.policies import DDPGPolicy
-from softdpg.algorithms.sigma import SIGMA_BOUNDS, ascend_log_sigma, log_sigma_gradient, make_sigma_state
-from softdpg.algorithms.smoothing import gaussian_perturbations, perturbed
-from softdpg.algorithms.soft_ddpg import SoftDPG
-from softdpg.algorithms.soft_td3 import SoftTwinDPG
-from softdpg.algorithms.td3 import TwinDelayedDPG
-from softdpg.algorithms.update import DPG
+from softdpg.algorithms.smoothing import gaussian_perturbations, log_sigma_gradient, perturbed
+from softdpg.algorithms.update import SIGMA_BOUNDS, ascend_log_sigma, make_sigma_state
+from softdpg.replay.memory import FlatReplayBuffer
 
 SMALL = dict(learning_starts=20, batch_size=16, buffer_size=2_000, seed=0)
 TINY = dict(**SMALL, policy_kwargs=dict(net_arch=[16, 16]))
@@ -45,7 +63,7 @@ def as_sbx(critics):
     return {"params": {"VmapContinuousCritic_0": layers | {"Dense_2": ours["value"]}}}
 
 
-@pytest.mark.parametrize("kind", ["TD3", "DDPG"])
+@pytest.mark.parametrize("kind", ["TD3", pytest.param("DDPG", marks=pytest.mark.extended)])
 def test_one_update_equals_sbx(kind, batch):
     sbx = pytest.importorskip("sbx")
     noise, clip, n_critics = (0.6, 0.5, 2) if kind == "TD3" else (0.0, 0.0, 1)
@@ -70,17 +88,17 @@ def test_one_update_equals_sbx(kind, batch):
     theirs.policy.qf_state = theirs.policy.qf_state.replace(params=stacked, target_params=stacked)
 
     key = jax.random.PRNGKey(11)
-    noise_key = jax.random.split(key, 4)[1]  # the draws of SBX's update_critic
+    noise_key = jax.random.split(key, 4)[1]  # of the noise in SBX's update_critic
 
     @dataclass(frozen=True)
-    class SameDraws(TwinDelayedDPG):
-        def next_value(self, params, observations, actions, key, sigma):
-            return super().next_value(params, observations, actions, noise_key, sigma)
+    class SameNoise(ClippedNoise):
+        def __call__(self, q, actions, key, sigma):
+            return super().__call__(q, actions, noise_key, sigma)
 
     qf_state, actor_state, _, (actor_loss, critic_loss) = theirs._train(
         TAU, 1, batch, 1, 0, noise, clip, theirs.policy.qf_state, theirs.policy.actor_state, key
     )
-    actor, critics, metrics = run(SameDraws(policy.qf, noise, clip), policy, batch, steps=1)
+    actor, critics, metrics = run(Row(SameNoise(noise, clip), CriticGradient(), "min"), policy, batch, steps=1)
     assert_trees_close(as_sbx(critics.params), qf_state.params, atol=1e-5)
     assert_trees_close(as_sbx(critics.target_params), qf_state.target_params, atol=1e-5)
     assert_trees_close(actor.params, actor_state.params, atol=1e-5)
@@ -134,9 +152,9 @@ def test_layer_norm_is_flaxs_forwards_and_backwards():
 
 def test_updates_in_one_call_are_those_one_by_one(batch):
     policy = make_policy(layer_norm=True)
-    dpg = SoftDPG(policy.qf, n_samples=4, estimator="centered", antithetic=True)
-    one_by_one = run(dpg, policy, batch, steps=4, sigma=0.2)
-    together = run(dpg, policy, batch, steps=4, sigma=0.2, together=4)
+    row = Row(SmoothedTarget(4), SmoothedGradient(4), "min")
+    one_by_one = run(row, policy, batch, steps=4, sigma=0.2)
+    together = run(row, policy, batch, steps=4, sigma=0.2, together=4)
     for got, want in zip(together[:2], one_by_one[:2], strict=True):
         assert_trees_close(got.params, want.params, atol=1e-5)
         assert_trees_close(got.target_params, want.target_params, atol=1e-5)
@@ -144,37 +162,33 @@ def test_updates_in_one_call_are_those_one_by_one(batch):
 
 def test_a_delayed_actor_waits_while_critics_and_targets_move(batch):
     policy = make_policy()
-    dpg = DPG(policy.qf)
+    row = FAMILY["DDPG"]
     start = policy.actor_state
-    waiting, critics, _ = run(dpg, policy, batch, steps=1, with_actor=(False,))
+    waiting, critics, _ = run(row, policy, batch, steps=1, with_actor=(False,))
     assert_trees_close(waiting.params, start.params, rtol=0, atol=0)
     assert int(waiting.step) == 0
     assert int(critics.step) == 1
-    actor, critics, _ = run(dpg, policy, batch, steps=4, with_actor=(False, True) * 2, together=4)
+    actor, critics, _ = run(row, policy, batch, steps=4, with_actor=(False, True) * 2, together=4)
     assert (int(actor.step), int(critics.step)) == (2, 4)
 
 
-@pytest.mark.parametrize("minimum", ["samples", "means", "none"])
-def test_minimum_over_critics_of_samples_or_means_or_none(batch, minimum):
+@pytest.mark.parametrize("reduction", ["min", "mean"])
+def test_critics_are_combined_sample_by_sample(batch, reduction):
     policy = make_policy()
-    settings = (policy.qf, 6, "centered", True, minimum, True, "smoothed", 0.2, 0.5)
     actions, key = batch.actions * 0.9, jax.random.key(1)
-    value = SoftTwinDPG(*settings).next_value(policy.qf_state.params, batch.observations, actions, key, 0.3)
+    row = Row(SmoothedTarget(6), CriticGradient(), reduction)
+    value = next_value(row, policy, batch.observations, actions, key, 0.3)
     points = perturbed(actions.T, gaussian_perturbations(key, 6, (M, BATCH), True), 0.3, -1, 1)
     values = np.asarray(policy.qf.at_actions(policy.qf_state.params, batch.observations, points))  # (critic, N, batch)
-    plain = {
-        "samples": values.min(axis=0).mean(axis=0),
-        "means": values.mean(axis=1).min(axis=0),
-        "none": values.mean(axis=(0, 1)),
-    }
-    np.testing.assert_allclose(value, plain[minimum], rtol=1e-5, atol=1e-6)
+    plain = {"min": values.min(axis=0).mean(axis=0), "mean": values.mean(axis=(0, 1))}
+    np.testing.assert_allclose(value, plain[reduction], rtol=1e-5, atol=1e-6)
 
 
-def test_without_minimum_the_actor_follows_the_mean_of_the_critics(batch):
+def test_with_the_mean_the_actor_follows_the_mean_of_the_critics(batch):
     policy = make_policy()
     params, actions = policy.qf_state.params, batch.actions * 0.9
-    dpg = SoftTwinDPG(policy.qf, 6, "centered", True, "none", False, "exact", 0.2, 0.5)
-    found = dpg.action_gradient(params, batch.observations, actions, jax.random.key(1), 0.3)
+    row = Row(ExactTarget(), CriticGradient(), "mean")
+    found = action_gradient(row, policy, batch.observations, actions, jax.random.key(1), 0.3)
     one = [
         jax.grad(lambda a, j=j: policy.qf.apply(params, batch.observations, a)[j].sum())(jnp.asarray(actions))
         for j in range(2)
@@ -188,8 +202,8 @@ def test_without_minimum_the_actor_follows_the_mean_of_the_critics(batch):
 def test_saturation_penalty_is_the_weighted_square_before_tanh(batch):
     """One step of the actor is Adam's along the derivative of the loss written out."""
     policy = make_policy()
-    dpg, weight = DPG(policy.qf), 0.3
-    actor, critics, _ = run(dpg, policy, batch, steps=1, saturation_penalty=weight)
+    row, weight = FAMILY["DDPG"], 0.3
+    actor, critics, _ = run(row, policy, batch, steps=1, saturation_penalty=weight)
 
     def loss(params):
         u = policy.actor.apply(params, batch.observations, method="unsquashed")
@@ -209,27 +223,26 @@ def test_saturation_penalty_frees_an_actor_that_is_stuck(batch, penalty, free):
     params = jax.tree.map(lambda x: x, policy.actor_state.params)
     params["params"]["Dense_2"]["bias"] = jnp.full(M, 40.0)
     policy.actor_state = policy.actor_state.replace(params=params, target_params=params)
-    actor, _, _ = run(DPG(policy.qf), policy, batch, steps=50, saturation_penalty=penalty)
+    actor, _, _ = run(FAMILY["DDPG"], policy, batch, steps=50, saturation_penalty=penalty)
     moved = float(jnp.max(actor.params["params"]["Dense_2"]["bias"])) < 40
     assert moved == free
 
 
-def test_halves_of_soft_td3_can_be_exchanged_for_td3(batch):
-    policy = make_policy()
-    arguments = (policy.qf_state.params, batch.observations, batch.actions * 0.9, jax.random.key(1), 0.3)
-    td3 = TwinDelayedDPG(policy.qf, 0.2, 0.5)
-    soft = SoftTwinDPG(policy.qf, 6, "centered", True, "samples", False, "exact", 0.2, 0.5)
-    np.testing.assert_array_equal(soft.next_value(*arguments), td3.next_value(*arguments))
-    np.testing.assert_array_equal(soft.action_gradient(*arguments)[0], td3.action_gradient(*arguments)[0])
+def test_the_table_states_the_defaults_of_the_classes():
+    for algorithm in (DDPG, TD3, SoftDDPG, SoftTD3):
+        assert algorithm("MlpPolicy", "Pendulum-v1", buffer_size=10).row == FAMILY[algorithm.__name__]
+    entry = registry.find("ocpg").hyperparameters
+    names = ("smooth_target", "actor_gradient", "n_samples", "critic_reduction")
+    ocpg = SoftTD3("MlpPolicy", "Pendulum-v1", buffer_size=10, **{name: entry[name] for name in names})
+    assert ocpg.row == FAMILY["oCPG"]
 
 
 def test_td3s_noise_is_clipped(batch):
     """With a huge scale every component is at the clip: the value is the mean over those corners' values, no other."""
     policy = make_policy(n_critics=1)
     actions = np.zeros((BATCH, M), np.float32)
-    value = TwinDelayedDPG(policy.qf, 1e6, 0.5).next_value(
-        policy.qf_state.params, batch.observations, actions, jax.random.key(4), 0.0
-    )
+    row = Row(ClippedNoise(1e6, 0.5), CriticGradient(), "min")
+    value = next_value(row, policy, batch.observations, actions, jax.random.key(4), 0.0)
     corners = [np.broadcast_to(np.float32(c), (BATCH, M)) for c in [(a, b) for a in (-0.5, 0.5) for b in (-0.5, 0.5)]]
     possible = np.stack([policy.qf.apply(policy.qf_state.params, batch.observations, c)[0] for c in corners])
     assert (np.abs(possible - value).min(axis=0) < 1e-5).all()
@@ -262,9 +275,7 @@ def test_learned_sigma_changes_in_training_and_is_saved(tmp_path):
     np.testing.assert_array_equal(SoftTD3.load(tmp_path / "model").current_sigma(), sigma)
 
 
-@pytest.mark.parametrize(
-    "settings", [dict(n_samples=2, actor_gradient="smoothed"), dict(antithetic=False), dict(actor_gradient="exact")]
-)
+@pytest.mark.parametrize("settings", [dict(n_samples=2, actor_gradient="smoothed"), dict(actor_gradient="exact")])
 def test_learned_sigma_says_what_it_needs(settings):
     with pytest.raises(ValueError, match='sigma="auto" needs'):
         SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, sigma="auto", **settings)
@@ -281,6 +292,7 @@ def test_sigma_set_later_takes_effect():
     assert not all(jax.tree.leaves(jax.tree.map(np.array_equal, changed, same)))
 
 
+@pytest.mark.extended
 def test_a_learned_sigma_can_be_set_and_learned_again():
     model = SoftTD3("MlpPolicy", "Pendulum-v1", **TINY, sigma="auto", actor_gradient="smoothed").learn(40)
     model.sigma = 0.3
@@ -312,6 +324,7 @@ def test_sigma_follows_its_schedule():
 # The classes
 
 
+@pytest.mark.extended
 def test_td3s_defaults_are_sb3s_but_for_exploration_and_warm_up():
     import stable_baselines3
 
@@ -329,8 +342,8 @@ def test_qf_learning_rate_reports_what_was_given():
 
 
 def test_saturation_gives_one_warning(monkeypatch):
-    monkeypatch.setattr(metrics, "_SATURATION_PATIENCE", 5)
-    monkeypatch.setattr(metrics, "_SATURATION_CHECK", 10)
+    monkeypatch.setattr(base, "_SATURATION_PATIENCE", 5)
+    monkeypatch.setattr(base, "_SATURATION_CHECK", 10)
     model = DDPG("MlpPolicy", "Pendulum-v1", **TINY)
     params = model.policy.actor_state.params
     params["params"]["Dense_2"]["bias"] = jnp.full(1, 10.0)
@@ -369,7 +382,7 @@ def test_sb3s_n_step_buffer_has_its_own_steps(algorithm):
     assert isinstance(buffers[3], NStepReplayBuffer)
 
 
-@pytest.mark.parametrize("make", [TD3, SoftTD3])
+@pytest.mark.parametrize("make", [pytest.param(TD3, marks=pytest.mark.extended), SoftTD3])
 def test_several_environments_and_updates_in_a_call(make):
     model = make("MlpPolicy", make_vec_env("Pendulum-v1", n_envs=2), **TINY, train_freq=2, gradient_steps=4)
     model.learn(60)
@@ -378,6 +391,9 @@ def test_several_environments_and_updates_in_a_call(make):
 
 
 def test_soft_td3_sums_one_reward_where_the_buffer_cannot_sum_more():
-    saving = dict(optimize_memory_usage=True, replay_buffer_kwargs={"handle_timeout_termination": False})
+    saving = dict(replay_buffer_kwargs={"optimize_memory_usage": True, "handle_timeout_termination": False})
     assert SoftTD3("MlpPolicy", "Pendulum-v1", buffer_size=100, **saving).n_steps == 1
     assert SoftTD3("MlpPolicy", "Pendulum-v1", buffer_size=100).n_steps == 3
+    goals = point_mass.PointMassGoal()  # Dict observations
+    assert SoftTD3("MultiInputPolicy", goals, buffer_size=100).n_steps == 1
+    assert SoftTD3("MultiInputPolicy", goals, buffer_size=100, replay_buffer_class=FlatReplayBuffer).n_steps == 3

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import sys
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
@@ -10,6 +12,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 
 
+@pytest.mark.extended
 def test_import_is_silent_and_loads_no_more_than_it_needs():
     done = subprocess.run([sys.executable, "-W", "error", "-c", SCRIPT], capture_output=True, text=True, check=True)
     assert done.stderr == ""

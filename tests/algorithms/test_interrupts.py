@@ -1,26 +1,24 @@
-"""Whatever interrupts learning, and whenever, the model is whole: it predicts, saves and goes on learning."""
+"""A model stays whole wherever learning is interrupted: it predicts, is saved and continues to learn."""
 
-import signal
+import sys
 import traceback
-from itertools import cycle
+from contextlib import contextmanager
+from pathlib import Path
 
 import gymnasium as gym
 import jax
 import numpy as np
 import pytest
+import stable_baselines3
+from small import FAMILY, OBSERVATIONS, make
 
+import softdpg
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
 
-SMALL = dict(learning_starts=10, batch_size=16, buffer_size=1_000, policy_kwargs=dict(net_arch=[16, 16]))
-ONE_BY_ONE = dict(train_freq=1, gradient_steps=1, n_steps=1)
-OBSERVATIONS = np.zeros((2, 3), np.float32)
-
-
-def make(algorithm, **kwargs):
-    soft = dict(n_samples=4) if algorithm in (SoftDDPG, SoftTD3) else {}
-    # Gymnasium's checker, interrupted in its first reset, breaks the environment that it wraps.
-    env = gym.make("Pendulum-v1", disable_env_checker=True)
-    return algorithm("MlpPolicy", env, **SMALL | ONE_BY_ONE | soft | kwargs)
+INTERRUPTED = [  # where an interrupt may fall: the files that learning runs through
+    *(str(path) for name in ("algorithms", "replay") for path in (Path(softdpg.__file__).parent / name).glob("*.py")),
+    str(Path(stable_baselines3.__file__).parent / "common" / "off_policy_algorithm.py"),
+]
 
 
 def assert_whole(model, path):
@@ -34,45 +32,69 @@ def assert_whole(model, path):
     assert model._n_updates > updates
 
 
-def learn_until_interrupted(model):
+@contextmanager
+def at_each_line(do):
+    """Call ``do`` with the (file, line) of each line of :data:`INTERRUPTED` before Python executes it."""
+
+    def in_function(frame, event, argument):
+        if event == "line":
+            do((frame.f_code.co_filename, frame.f_lineno))
+        return in_function
+
+    previous = sys.gettrace()
+    sys.settrace(lambda frame, *_: in_function if frame.f_code.co_filename in INTERRUPTED else None)
     try:
-        model.learn(1_000_000)
+        yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.settrace(previous)
 
 
-def is_interrupt(error):
-    return "KeyboardInterrupt" in repr(error)
+def lines_of_learning(algorithm, gradient_steps):
+    """Every line that learning executes, in the order of their first execution."""
+    make(algorithm, gradient_steps=gradient_steps).learn(15)  # compiles
+    lines = {}
+    model = make(algorithm, gradient_steps=gradient_steps)
+    with at_each_line(lines.setdefault):
+        model.learn(15)
+    return list(lines)
 
 
-def test_fifty_models_interrupted_at_random_moments(tmp_path):
-    """Ctrl-C is a signal: a timer sends the same one, at a moment that nothing in the model knows of."""
-    rng = np.random.default_rng()
-    algorithms = cycle([DDPG, SoftDDPG, TD3, SoftTD3])
-    for algorithm in (DDPG, SoftDDPG, TD3, SoftTD3):
-        make(algorithm, gradient_steps=4).learn(15)  # compiles, so that the interrupts do not all fall there
-    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+def assert_whole_after_an_interrupt_at(lines, algorithm, gradient_steps, path):
+    """Ctrl-C raises ``KeyboardInterrupt`` between two lines. Raise it at each of ``lines`` in turn."""
     lost = []
-    try:
-        for number in range(50):
-            model = make(next(algorithms), gradient_steps=4, seed=number)
-            moment = float(rng.uniform(1e-3, 0.2))
-            # And again each second: Python drops an interrupt that falls into a finaliser.
-            signal.setitimer(signal.ITIMER_REAL, moment, 1.0)
-            # JAX makes a ValueError of one that falls between two of its own lines.
-            with pytest.raises((KeyboardInterrupt, ValueError), check=is_interrupt):
-                learn_until_interrupted(model)
-            try:
-                assert_whole(model, tmp_path / "model")
-            except Exception:
-                lost.append(f"{type(model).__name__}, seed {number}, after {moment:.4f} s: {traceback.format_exc()}")
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+    for interrupted in lines:
+        model = make(algorithm, gradient_steps=gradient_steps)
+
+        def interrupt(line, interrupted=interrupted):
+            if line == interrupted:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt), at_each_line(interrupt):
+            model.learn(15)
+        try:
+            assert_whole(model, path)
+        except Exception:
+            lost.append(f"{algorithm.__name__} at {interrupted}: {traceback.format_exc()}")
     assert not lost, "\n".join(lost)
 
 
-@pytest.mark.parametrize("algorithm", [DDPG, SoftDDPG, TD3, SoftTD3])
+def test_interrupt_at_some_lines_of_learning(tmp_path):
+    lines = lines_of_learning(DDPG, 1)
+    assert any(name.endswith("off_policy_algorithm.py") for name, _ in lines)
+    assert_whole_after_an_interrupt_at(lines[:: len(lines) // 8], DDPG, 1, tmp_path / "model")
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(("number", "algorithm"), list(enumerate(FAMILY)))
+def test_interrupt_at_every_line_of_learning(number, algorithm, tmp_path):
+    """The four algorithms share most lines, so each takes a quarter of them."""
+    lines = lines_of_learning(algorithm, 4)
+    assert_whole_after_an_interrupt_at(lines[number :: len(FAMILY)], algorithm, 4, tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "algorithm", [SoftTD3, *(pytest.param(other, marks=pytest.mark.extended) for other in (DDPG, SoftDDPG, TD3))]
+)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_interrupt_between_two_updates(algorithm, error, tmp_path, monkeypatch):
     model = make(algorithm).learn(15)
@@ -105,7 +127,7 @@ class Fails(gym.Wrapper):
 
 
 def test_exceptions_of_environment_buffer_and_callback(tmp_path, monkeypatch):
-    model = make(SoftDDPG, gradient_steps=4)
+    model = make(SoftDDPG)
     model.set_env(Fails(at=20))
     with pytest.raises(OSError, match="the robot is gone"):
         model.learn(100)

@@ -8,12 +8,16 @@ from stable_baselines3.common.monitor import Monitor
 from softdpg import SoftDDPG
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 @pytest.mark.parametrize(
-    ("env", "steps", "score"), [("softdpg/PendulumDiscrete-v0", 15_000, 2_000), ("Pendulum-v1", 20_000, -200)]
+    ("env", "steps", "score"), [("softdpg/PendulumDiscrete-v0", 30_000, 1_500), ("Pendulum-v1", 30_000, -400)]
 )
 def test_centered_soft_ddpg_solves_pendulum(env, steps, score):
-    """The mean of 10 deterministic episodes reaches the score within the steps."""
+    """The mean of 10 deterministic episodes reaches the score within the steps.
+
+    Processors round differently, and after some thousand updates that acts like another seed. So score and steps leave
+    room: every seed reaches the score in half the steps, and a policy that learns nothing stays far below it.
+    """
     evaluation = EvalCallback(
         Monitor(gym.make(env)),
         eval_freq=1_000,

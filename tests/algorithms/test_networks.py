@@ -7,7 +7,8 @@ import pytest
 
 from softdpg.algorithms.networks import Actor, Critic
 
-LAYOUTS = [("second", (400, 300)), ("input", (400, 300)), ("second", (16, 12, 8)), ("input", (16,))]
+LAYOUTS = [("second", (16, 12)), ("input", (16, 12)), ("second", (16, 12, 8)), ("input", (16,))]
+WIDTHS = [pytest.param(1, marks=pytest.mark.extended), 3, 17]  # few components of an action are summed, many multiplied
 
 
 def make_critic(action_layer, net_arch, d=5, m=3):
@@ -29,7 +30,7 @@ def plain(params, observations, actions, action_layer):
     return (x @ layers["value"]["kernel"] + layers["value"]["bias"])[..., 0]
 
 
-@pytest.mark.parametrize("m", [1, 3, 17])  # few components of an action are summed, many multiplied as a matrix
+@pytest.mark.parametrize("m", WIDTHS)
 @pytest.mark.parametrize(("action_layer", "net_arch"), LAYOUTS)
 def test_critic_equals_plain_evaluation(action_layer, net_arch, m):
     critic, params = make_critic(action_layer, net_arch, m=m)
@@ -59,7 +60,7 @@ def test_critic_equals_plain_evaluation(action_layer, net_arch, m):
     )
 
 
-@pytest.mark.parametrize("m", [1, 3, 17])
+@pytest.mark.parametrize("m", WIDTHS)
 @pytest.mark.parametrize(("action_layer", "net_arch"), LAYOUTS)
 def test_all_samples_at_once_equal_one_by_one(action_layer, net_arch, m):
     """What other platforms than a CPU do gives the same, and can be compiled for them."""

@@ -1,4 +1,4 @@
-"""Parameters in and out, and models on disk: SB3's verbs with SB3's meaning, on JAX arrays."""
+"""Get and set parameters, save and load models: SB3's methods on JAX arrays."""
 
 import io
 from importlib.util import find_spec
@@ -7,23 +7,23 @@ import gymnasium as gym
 import jax
 import numpy as np
 import pytest
+import small
 import stable_baselines3
 import torch as th
+from small import NET, OBSERVATIONS
 from stable_baselines3.common.noise import NormalActionNoise
 
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
-from softdpg.algorithms.noise import ColoredNoise
+from softdpg.algorithms.exploration import ColoredNoise
 from softdpg.algorithms.parameters import ParameterArray
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.update import compiled_updates
 
-SMALL = dict(learning_starts=10, batch_size=8, buffer_size=200, seed=0, policy_kwargs=dict(net_arch=[8, 4]))
-SOFT = dict(SMALL, n_samples=4)
-# With a sigma that is learned, and its updates one by one as those of the others
-SOFT_TD3 = dict(SOFT, sigma="auto", actor_gradient="smoothed", train_freq=1, gradient_steps=1, n_steps=1)
-SETTINGS = {DDPG: SMALL, SoftDDPG: SOFT, TD3: SMALL, SoftTD3: SOFT_TD3}
-FAMILY = pytest.mark.parametrize("algorithm", SETTINGS)
-OBSERVATIONS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+SETTINGS = small.FAMILY | {SoftTD3: dict(small.FAMILY[SoftTD3], sigma="auto", actor_gradient="smoothed")}
+# The four share the code; one of them in `make test`.
+OTHERS = [pytest.param(algorithm, marks=pytest.mark.extended) for algorithm in (DDPG, SoftDDPG, TD3)]
+FAMILY = pytest.mark.parametrize("algorithm", [SoftTD3, *OTHERS])
+UNEQUAL = dict(policy_kwargs=dict(net_arch=[8, 4]))  # layers of two sizes, where shapes are compared
 
 
 def make(algorithm, **kwargs):
@@ -47,11 +47,11 @@ def test_parameters_carry_a_model_over_to_another(algorithm):
     other.set_parameters(params)
     assert_equal(other.get_parameters(), params)
     np.testing.assert_array_equal(model.predict(OBSERVATIONS)[0], other.predict(OBSERVATIONS)[0])
-    # Everything that an update changes has come along: the next one is the same in both.
+    # The parameters include everything that an update changes: the next one is the same in both.
     other.replay_buffer, other.key, other._n_updates = model.replay_buffer, model.key, model._n_updates
     for one in (model, other):
         np.random.seed(0)  # noqa: NPY002
-        one.train(gradient_steps=3, batch_size=8)
+        one.train(gradient_steps=3, batch_size=16)
     assert_equal(other.get_parameters(), model.get_parameters())
 
 
@@ -74,7 +74,7 @@ def test_another_model_and_a_loaded_one_use_the_update_that_is_compiled_already(
 
 
 def test_names_and_shapes():
-    params = make(SoftTD3).get_parameters()
+    params = make(SoftTD3, **UNEQUAL).get_parameters()
     assert params.keys() == {"policy", "actor.optimizer", "critic.optimizer", "sigma.optimizer"}
     policy = params["policy"]
     assert policy["actor.Dense_0.kernel"].shape == policy["actor_target.Dense_0.kernel"].shape == (3, 8)
@@ -99,7 +99,7 @@ def test_set_parameters_from_a_file(algorithm, tmp_path):
 
 
 def test_exact_match():
-    model = make(DDPG)
+    model = make(DDPG, **UNEQUAL)
     before = model.get_parameters()
     bias = {"actor.Dense_0.bias": np.full(8, 0.5)}
     with pytest.raises(ValueError, match=r"\['actor.optimizer', 'critic.optimizer'\] are missing"):
@@ -109,13 +109,13 @@ def test_exact_match():
     with pytest.raises(RuntimeError, match=r"unexpected \['nobody'\]"):
         model.set_parameters(before | {"policy": before["policy"] | {"nobody": 0}})
     for exact_match in (True, False):
-        with pytest.raises(ValueError, match="'nobody' is no object with parameters"):
+        with pytest.raises(ValueError, match="'nobody' has no parameters"):
             model.set_parameters(before | {"nobody": {}}, exact_match=exact_match)
-        with pytest.raises(RuntimeError, match=r"actor.Dense_0.bias has shape \(9,\), that of this network \(8,\)"):
+        with pytest.raises(RuntimeError, match=r"actor.Dense_0.bias has shape \(9,\), expected \(8,\)"):
             model.set_parameters(
                 before | {"policy": before["policy"] | {"actor.Dense_0.bias": np.ones(9)}}, exact_match=exact_match
             )
-    assert_equal(model.get_parameters(), before)  # whatever was wrong, nothing has changed
+    assert_equal(model.get_parameters(), before)  # an error changes nothing
 
     model.set_parameters({"policy": bias}, exact_match=False)
     after = model.get_parameters()
@@ -125,7 +125,7 @@ def test_exact_match():
 
 
 def test_arrays_of_numpy_and_tensors_of_torch_are_copied():
-    model = make(DDPG)
+    model = make(DDPG, **UNEQUAL)
     for source in (np.ones(8, np.float32), th.ones(8)):
         model.set_parameters({"policy": {"actor.Dense_0.bias": source}}, exact_match=False)
         source[:] = 3
@@ -143,7 +143,7 @@ def test_policy_alone_on_disk(algorithm, tmp_path):
 
 
 def test_policy_as_a_vector():
-    model = make(TD3)
+    model = make(TD3, **UNEQUAL)
     vector = model.policy.parameters_to_vector()
     actor, critic = 3 * 8 + 8 + 8 * 4 + 4 + 4 + 1, (3 + 1) * 8 + 8 + 8 * 4 + 4 + 4 + 1
     assert vector.shape == (2 * actor + 2 * 2 * critic,)
@@ -159,7 +159,7 @@ def test_load_restores_all_that_learning_needs(algorithm, tmp_path):
     model.save(tmp_path / "model")
     loaded = algorithm.load(tmp_path / "model", env="Pendulum-v1")
     assert_equal(loaded.get_parameters(), model.get_parameters())
-    assert (loaded.dpg, loaded.num_timesteps, loaded._n_updates) == (model.dpg, 25, model._n_updates)
+    assert (loaded.row, loaded.num_timesteps, loaded._n_updates) == (model.row, 25, model._n_updates)
     loaded.learn(25, reset_num_timesteps=False)
     assert loaded._n_updates == 15 + 25  # of steps 11 to 25, and then of each
 
@@ -171,10 +171,9 @@ def test_load_with_the_constructors_own_arguments(algorithm, tmp_path):
         train_freq=4,
         n_steps=3,
         stats_window_size=7,
-        qf_learning_rate=1e-2,
         replay_buffer_class=None,
         replay_buffer_kwargs=None,
-        action_layer="second",
+        **({} if algorithm is SoftTD3 else {"qf_learning_rate": 1e-2}),
     )
     make(algorithm, **settings).save(tmp_path / "model")
     model = algorithm.load(tmp_path / "model", env=gym.make("Pendulum-v1"), **settings)
@@ -184,7 +183,7 @@ def test_load_with_the_constructors_own_arguments(algorithm, tmp_path):
     assert model._n_updates == 6  # every fourth step from 12 to 32
     without = make(algorithm)
     without.save(tmp_path / "default")
-    algorithm.load(tmp_path / "default", policy_kwargs=SMALL["policy_kwargs"], action_layer=None)
+    algorithm.load(tmp_path / "default", policy_kwargs=NET)
 
 
 def test_arguments_given_to_load_replace_the_saved_ones(tmp_path):
@@ -210,16 +209,14 @@ def test_arguments_given_to_load_replace_the_saved_ones(tmp_path):
     assert (follows.qf_learning_rate, follows.qf_schedule) == (0.25, None)
 
 
-def test_load_refuses_what_cannot_be(tmp_path):
+def test_load_refuses_invalid_arguments(tmp_path):
     make(SoftDDPG).save(tmp_path / "model")
-    with pytest.raises(ValueError, match="sigma must be a number > 0, not -1"):
+    with pytest.raises(ValueError, match="sigma must be a positive number, got -1"):
         SoftDDPG.load(tmp_path / "model", sigma=-1)
     with pytest.raises(TypeError, match=r"SoftDDPG.load\(\) got an unexpected argument 'gama'"):
         SoftDDPG.load(tmp_path / "model", gama=0.9)
     with pytest.raises(ValueError, match="policy kwargs do not equal the stored policy kwargs"):
         SoftDDPG.load(tmp_path / "model", policy_kwargs=dict(net_arch=[8]))
-    with pytest.raises(RuntimeError, match=r"action.kernel has shape \(1, 1, 4\), that of this network \(1, 1, 8\)"):
-        SoftDDPG.load(tmp_path / "model", action_layer="input")
     with pytest.raises(ValueError, match="Observation spaces do not match"):
         SoftDDPG.load(tmp_path / "model", env="MountainCarContinuous-v0")
     (tmp_path / "text.zip").write_text("no zip")
@@ -238,7 +235,7 @@ def test_load_names_both_classes_of_the_family(saver, loader, tmp_path):
 
 
 class Renamed(DDPG):
-    """A user's own, with nothing changed."""
+    """A user's subclass that changes nothing."""
 
 
 def test_a_users_subclass_and_its_base_load_each_others_models(tmp_path):
@@ -252,11 +249,14 @@ def test_a_users_subclass_and_its_base_load_each_others_models(tmp_path):
 
 @pytest.mark.parametrize("name", ["DDPG", "TD3", "SAC", "PPO", "A2C"])
 def test_load_names_the_class_of_sb3(name, tmp_path):
-    getattr(stable_baselines3, name)("MlpPolicy", "Pendulum-v1", device="cpu").save(tmp_path / "model")
+    getattr(stable_baselines3, name)("MlpPolicy", "Pendulum-v1", device="cpu", policy_kwargs=dict(NET)).save(
+        tmp_path / "model"
+    )
     with pytest.raises(ValueError, match=rf"saved by stable_baselines3.{name} and cannot be loaded as softdpg.DDPG"):
         DDPG.load(tmp_path / "model")
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(find_spec("sbx") is None, reason="SBX is not installed")
 def test_load_names_the_class_of_sbx(tmp_path):
     import sbx

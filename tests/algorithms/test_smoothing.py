@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from softdpg.algorithms.sigma import log_sigma_gradient
 from softdpg.algorithms.smoothing import (
     centered_gradient,
     gaussian_perturbations,
+    log_sigma_gradient,
     paper_gradient,
     perturbed,
     smoothed_value,

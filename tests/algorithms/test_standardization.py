@@ -9,9 +9,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import softdpg
 from softdpg import SoftTD3
-from softdpg.algorithms.networks import Actor, Critic
-from softdpg.algorithms.standardization import EPSILON, LIMIT, RATE, Standardization, follow, with_statistics
-from softdpg.algorithms.types import TargetedState
+from softdpg.algorithms.networks import STANDARDIZE_EPSILON, STANDARDIZE_LIMIT, Actor, Critic, Standardization
+from softdpg.algorithms.update import STATISTICS_RATE, TargetedState, updated_statistics, with_statistics
 
 D = 3
 NETWORK = {"net_arch": [16, 16]}
@@ -30,7 +29,10 @@ def test_a_component_is_less_its_mean_and_over_its_deviation_and_clipped():
     module = Standardization(2)
     params = {"params": {"mean": jnp.array([1.0, 0.0]), "variance": jnp.array([4.0, 0.0])}}
     seen = module.apply(params, jnp.array([[3.0, 0.02], [-100.0, 1.0]]))
-    expected = [[2 / np.sqrt(4 + EPSILON), 0.02 / np.sqrt(EPSILON)], [-LIMIT, LIMIT]]
+    expected = [
+        [2 / np.sqrt(4 + STANDARDIZE_EPSILON), 0.02 / np.sqrt(STANDARDIZE_EPSILON)],
+        [-STANDARDIZE_LIMIT, STANDARDIZE_LIMIT],
+    ]
     np.testing.assert_allclose(seen, expected, rtol=1e-6)
 
 
@@ -40,7 +42,7 @@ def test_statistics_of_the_first_batches_are_those_of_all_their_observations():
     actor, critics = states()
     for k, batch in enumerate(batches):
         actor, critics = (
-            with_statistics(state.replace(step=k), follow(actor, critics.replace(step=k), batch))
+            with_statistics(state.replace(step=k), updated_statistics(actor, critics.replace(step=k), batch))
             for state in (actor, critics)
         )
     found = actor.params["params"]["observations"]
@@ -54,9 +56,9 @@ def test_statistics_of_the_first_batches_are_those_of_all_their_observations():
 
 def test_later_batches_keep_a_weight():
     actor, critics = states(step=10**6)
-    found = follow(actor, critics, np.full((4, D), 2.0, np.float32))
-    np.testing.assert_allclose(found["mean"], 2 * RATE, rtol=1e-5)
-    np.testing.assert_allclose(found["variance"], (1 - RATE) * (1 + RATE * 4), rtol=1e-5)
+    found = updated_statistics(actor, critics, np.full((4, D), 2.0, np.float32))
+    np.testing.assert_allclose(found["mean"], 2 * STATISTICS_RATE, rtol=1e-5)
+    np.testing.assert_allclose(found["variance"], (1 - STATISTICS_RATE) * (1 + STATISTICS_RATE * 4), rtol=1e-5)
 
 
 def test_scale_and_offset_of_the_observations_do_not_matter():
@@ -66,7 +68,7 @@ def test_scale_and_offset_of_the_observations_do_not_matter():
     actions = []
     for scale, offset in ((1.0, 0.0), (50.0, 7.0)):
         actor, critics = states()
-        actor = with_statistics(actor, follow(actor, critics, scale * batch + offset))
+        actor = with_statistics(actor, updated_statistics(actor, critics, scale * batch + offset))
         actions.append(Actor(2, (8, 8), standardize=True).apply(actor.params, scale * points + offset))
     np.testing.assert_allclose(*actions, atol=1e-3)
 

@@ -7,13 +7,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
-from updates import BATCH, LEARNING_RATE, QF_LEARNING_RATE, TAU, D, M, assert_trees_close, run
+from updates import (
+    BATCH,
+    LEARNING_RATE,
+    QF_LEARNING_RATE,
+    TAU,
+    D,
+    M,
+    action_gradient,
+    assert_trees_close,
+    next_value,
+    run,
+)
 
 from examples import soft_ddpg_plain as plain
+from softdpg.algorithms.family import FAMILY, ActionValue, Row, SmoothedGradient, SmoothedTarget
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.smoothing import gaussian_perturbations
-from softdpg.algorithms.soft_ddpg import SoftDPG
-from softdpg.algorithms.update import DPG
 
 
 @pytest.fixture(params=["second", "input"])
@@ -22,6 +32,10 @@ def policy(request):
     policy = DDPGPolicy(*box, lambda _: 0.0, net_arch=[32, 24], action_layer=request.param)
     policy.build(jax.random.PRNGKey(3))
     return policy
+
+
+def soft(n_samples, estimator, antithetic):
+    return Row(SmoothedTarget(n_samples, antithetic), SmoothedGradient(n_samples, estimator, antithetic), "min")
 
 
 def copies(*trees):
@@ -48,8 +62,7 @@ def run_plain(sigma, n_samples, policy, batch, steps=5):
 
 @pytest.mark.parametrize("n_samples", [1, 6])
 def test_soft_update_equals_algorithm_1_written_plainly(policy, batch, n_samples):
-    dpg = SoftDPG(policy.qf, n_samples=n_samples, estimator="paper", antithetic=False)
-    fast = run(dpg, policy, batch, sigma=0.4)
+    fast = run(soft(n_samples, "paper", antithetic=False), policy, batch, sigma=0.4)
     slow = run_plain(0.4, n_samples, policy, batch)
     for got, want in zip(fast[:2], slow[:2], strict=True):
         assert_trees_close(got.params, want.params)
@@ -65,13 +78,13 @@ def test_soft_update_equals_algorithm_1_written_plainly(policy, batch, n_samples
 def test_centered_gradient_approaches_the_derivative_of_the_smoothed_critic(policy, batch, antithetic):
     """With many samples both estimators give grad_a E[Q(s, a + sigma w)], here far from the bounds."""
     actions = np.zeros((BATCH, M), np.float32)
-    dpg = SoftDPG(policy.qf, n_samples=5_000, estimator="centered", antithetic=antithetic)
-    arguments = (policy.qf_state.params, batch.observations, actions, jax.random.key(0), 0.1)
-    gradient, value, _ = dpg.action_gradient(*arguments)
+    row = soft(5_000, "centered", antithetic)
+    gradient, value, _ = action_gradient(row, policy, batch.observations, actions, jax.random.key(0), 0.1)
     w = jax.random.normal(jax.random.key(1), (5_000, M, 1))
 
     def smoothed(a):
-        return dpg._values(policy.qf_state.params, batch.observations, a.T + 0.1 * w).mean(axis=0)
+        q = ActionValue(policy.qf, "min", policy.qf_state.params, batch.observations)
+        return q.at_samples(a.T + 0.1 * w).mean(axis=0)
 
     expected_value, pullback = jax.vjp(smoothed, actions)
     np.testing.assert_allclose(value, expected_value, atol=5e-3)
@@ -80,12 +93,11 @@ def test_centered_gradient_approaches_the_derivative_of_the_smoothed_critic(poli
 
 def test_tiny_sigma_recovers_ddpg(policy, batch):
     """As sigma goes to 0 the smoothed target and gradient become those of DDPG."""
-    soft = SoftDPG(policy.qf, n_samples=4_000, estimator="centered", antithetic=True)
-    actions = batch.actions * 0.9
-    arguments = (policy.qf_state.params, batch.observations, actions, jax.random.key(0), 1e-3)
-    np.testing.assert_allclose(soft.next_value(*arguments), DPG(policy.qf).next_value(*arguments), atol=1e-4)
+    arguments = (policy, batch.observations, batch.actions * 0.9, jax.random.key(0), 1e-3)
+    smoothed, exact = soft(4_000, "centered", antithetic=True), FAMILY["DDPG"]
+    np.testing.assert_allclose(next_value(smoothed, *arguments), next_value(exact, *arguments), atol=1e-4)
     np.testing.assert_allclose(
-        soft.action_gradient(*arguments)[0], DPG(policy.qf).action_gradient(*arguments)[0], atol=0.05
+        action_gradient(smoothed, *arguments)[0], action_gradient(exact, *arguments)[0], atol=0.05
     )
 
 
@@ -111,7 +123,7 @@ def test_ddpg_update_by_hand(policy, batch):
         return -jnp.mean(q(stepped, batch.observations, pi(params, batch.observations)))
 
     actor_gradient = jax.grad(actor_loss)(actor_state.params)
-    actor, qf, metrics = run(DPG(policy.qf), policy, batch, steps=1)
+    actor, qf, metrics = run(FAMILY["DDPG"], policy, batch, steps=1)
 
     assert_trees_close(qf.params, stepped, atol=1e-5)
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(actor_gradient)))
@@ -133,4 +145,4 @@ def test_saturated_actions_are_counted(policy, batch):
     last["kernel"] = jnp.zeros_like(last["kernel"])
     last["bias"] = jnp.array([10.0, 0.0])
     policy.actor_state = actor
-    assert run(DPG(policy.qf), policy, batch, steps=1)[2]["saturated_actions"] == 0.5
+    assert run(FAMILY["DDPG"], policy, batch, steps=1)[2]["saturated_actions"] == 0.5

@@ -1,4 +1,4 @@
-"""Parameters in the hands of NumPy, JAX and PyTorch, and the networks of a model one by one, as SB3 shows them."""
+"""NumPy, JAX and PyTorch functions of parameters, and the networks of a model as SB3 shows them."""
 
 import copy
 import pickle
@@ -8,19 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch as th
+from small import OBSERVATIONS, SMALL
 
 from softdpg import DDPG, TD3
 from softdpg.algorithms.parameters import ParameterArray, to_flat
-from softdpg.algorithms.views import ActorView
+from softdpg.algorithms.policies import ActorView
 
-SMALL = dict(learning_starts=5, batch_size=4, buffer_size=50, seed=0, policy_kwargs=dict(net_arch=[8, 4]))
-OBSERVATIONS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 NAMES = ("actor", "actor_target", "critic", "critic_target")
 
 
 @pytest.fixture(scope="module")
 def model():
-    return TD3("MlpPolicy", "Pendulum-v1", **SMALL).learn(12)
+    return TD3("MlpPolicy", "Pendulum-v1", **SMALL).learn(15)
 
 
 def parameter(values):
@@ -83,7 +82,7 @@ def test_networks_are_the_parts_of_the_policy(model):
     assert not weights
     assert not th.allclose(next(model.critic.parameters()), next(model.critic_target.parameters()))
     assert model.critic.action_layer == "input"  # of the flax module
-    assert model.actor.net_arch == model.policy.actor.module.net_arch == (8, 4)
+    assert model.actor.net_arch == model.policy.actor.module.net_arch == (16, 16)
     with pytest.raises(AttributeError, match="nobody"):
         _ = model.actor.nobody
 
@@ -92,9 +91,9 @@ def test_networks_show_the_weights_of_now():
     model = TD3("MlpPolicy", "Pendulum-v1", **SMALL)
     actor = model.actor
     before = actor.state_dict()
-    model.learn(12)
+    model.learn(15)
     assert all(np.abs(after - before[name]).max() > 0 for name, after in actor.named_parameters())
-    assert copy.deepcopy(actor).net_arch == (8, 4)
+    assert copy.deepcopy(actor).net_arch == (16, 16)
 
 
 def test_the_actor_alone_acts_and_is_saved(model, tmp_path):
@@ -106,6 +105,7 @@ def test_the_actor_alone_acts_and_is_saved(model, tmp_path):
     assert not th.allclose(next(actor.policy.critic.parameters()), next(model.critic.parameters()))
 
 
+@pytest.mark.extended  # torch.compile imports much
 def test_a_compiled_policy_is_saved(tmp_path):
     model = DDPG("MlpPolicy", "Pendulum-v1", **SMALL)
     expected = model.get_parameters()
@@ -115,7 +115,7 @@ def test_a_compiled_policy_is_saved(tmp_path):
 
 
 def test_delayed_actor():
-    model = DDPG("MlpPolicy", "Pendulum-v1", policy_delay=3, **SMALL).learn(5)
+    model = DDPG("MlpPolicy", "Pendulum-v1", policy_delay=3, **SMALL).learn(10)
     for number in range(1, 7):
         before = model.actor.state_dict()
         model.train(gradient_steps=1)

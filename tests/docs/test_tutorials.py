@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from commands import in_a_process, softdpg
 
+pytestmark = pytest.mark.extended
 TUTORIALS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"^```(python|bash)([^\n]*)\n(.*?)^```", re.M | re.S)
 # One update's worth of steps; the point is that the snippet fits the library, not that it learns.

@@ -12,11 +12,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def outputs_of(cell):
-    """What a cell showed, as one text."""
-    texts = [output.get("text", "") + output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
-    return "".join(texts)
+    """Return what a cell showed, as one string."""
+    parts = [output.get("text", "") + output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
+    return "".join(parts)
 
 
+@pytest.mark.extended
 def test_notebook_runs_and_shows_its_progress(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     notebook = nbformat.read(ROOT / "examples" / "quickstart.ipynb", as_version=4)

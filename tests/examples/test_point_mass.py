@@ -1,4 +1,4 @@
-"""The example environments: Gymnasium's and SB3's checks, motion and rewards by hand, seeds, what their texts say."""
+"""The example environments: Gymnasium's and SB3's checks, motion and rewards by hand, seeds, claims of docstrings."""
 
 import json
 import warnings
@@ -110,6 +110,7 @@ def test_time_limit_and_starts(env_id: str) -> None:
     assert lengths == 50
 
 
+@pytest.mark.extended
 def test_how_often_chance_finds_the_goal() -> None:
     """The docstring's 1 of 6."""
     env = gym.make("PointMass-v0")
@@ -166,7 +167,7 @@ def test_the_benchmark_counts_the_solved() -> None:
         {"success": [0.95, 1.0, 0.9], "cpu_seconds": [12.0, 20.0, 30.0]},
         {"success": [0.1, 0.2, 0.3], "cpu_seconds": [10.0, 20.0, 30.0]},
     ]
-    runs = [{"contender": "SAC (SBX)", "env": "PointMass-v0", "seed": seed, **run} for seed, run in enumerate(runs)]
+    runs = [{"algorithm": "SAC (SBX)", "env": "PointMass-v0", "seed": seed, **run} for seed, run in enumerate(runs)]
     rows = benchmark.table(json.loads(json.dumps(runs))).splitlines()
     (row,) = [row for row in rows if row.startswith("| SAC (SBX)")]
     assert row == "| SAC (SBX) | 1 of 3 | 1,500 steps, 18 CPU s (2 of 3) | 0 of 0 | never |"

@@ -1,4 +1,4 @@
-"""The plain version of Algorithm 1: short, runnable, and it learns. That its update is ours: ``test_update.py``."""
+"""Algorithm 1 in one file is short, runs and learns. ``test_update.py`` compares its update with the package's."""
 
 import subprocess
 import sys
@@ -19,6 +19,7 @@ def test_it_is_short_and_needs_no_other_reinforcement_learning_library() -> None
     assert not [line for line in lines if "stable_baselines3" in line or "sbx" in line]
 
 
+@pytest.mark.extended
 def test_it_runs_as_a_program() -> None:
     command = [sys.executable, "examples/soft_ddpg_plain.py", "1010", "3"]
     result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
@@ -34,6 +35,6 @@ def test_networks_by_hand() -> None:
     assert shapes == [((3, 8), (8,)), ((8, 2), (2,))]
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_it_learns_discrete_pendulum() -> None:
     assert max(plain.train(20_000, seed=0)) > 1_500

@@ -5,15 +5,15 @@ import pytest
 from runs_on_disk import write_runs
 
 from softdpg.report.document import Section, Table, Text, to_markdown
-from softdpg.report.tables import coverage, format_steps, how_to_read, sections
-from softdpg.results import reading as results
-from softdpg.results.cells import arrange
+from softdpg.report.reading import read_runs
+from softdpg.report.scores import arrange
+from softdpg.report.tables import coverage, how_to_read, sections
 
 FULL = 200  # evaluations in 1,000,000 steps
 
 
 def tables(root, key):
-    (section,) = [section for section in sections(arrange(results.read(root)[0])) if section.key == key]
+    (section,) = [section for section in sections(arrange(read_runs(root)[0])) if section.key == key]
     return section, {table.title: table for table in section.tables}
 
 
@@ -25,15 +25,15 @@ def test_a_full_row_of_table_1(tmp_path):
     # Scores 100, 110, ..., 140: mean 120, sum of squared deviations 1000, sample std sqrt(250) = 15.81; the
     # interquartile mean is that of 110, 120, 130. All of Soft DDPG is above: p = 2 / 252 = 0.008.
     write_runs(tmp_path, "softdpg/AntDiscrete-v0", "ddpg", flat([100.0, 110.0, 120.0, 130.0, 140.0]))
-    write_runs(tmp_path, "softdpg/AntDiscrete-v0", "soft-ddpg", flat([200.0, 210.0, 220.0, 230.0, 290.0]))
+    write_runs(tmp_path, "softdpg/AntDiscrete-v0", "soft-ddpg-paper", flat([200.0, 210.0, 220.0, 230.0, 290.0]))
     section, found = tables(tmp_path, "table1")
     scores = found["Discrete rewards: mean ± std"]
     assert scores.header == [
         "Environment",
         "DDPG, reported",
         "DDPG, measured",
-        "Soft DDPG, reported",
-        "Soft DDPG, measured",
+        "Soft DDPG (paper), reported",
+        "Soft DDPG (paper), measured",
         "Order as in the paper",
     ]
     # Mean 230, squared deviations 900 + 400 + 100 + 0 + 3600 = 5000, over 4: 35.36.
@@ -59,10 +59,10 @@ def test_a_full_row_of_table_1(tmp_path):
 
 def test_coverage_counts_cells_of_the_paper(tmp_path):
     write_runs(tmp_path, "Ant-v5", "ddpg", flat([1.0] * 5))
-    write_runs(tmp_path, "Pendulum-v1", "soft-ddpg", flat([1.0] * 4))
-    write_runs(tmp_path, "Pendulum-v1", "soft-ddpg-centered", flat([1.0] * 5))
+    write_runs(tmp_path, "Pendulum-v1", "soft-ddpg-paper", flat([1.0] * 4))
+    write_runs(tmp_path, "Pendulum-v1", "soft-ddpg", flat([1.0] * 5))
     write_runs(tmp_path, "Reacher-v5", "ddpg", flat([1.0] * 5))
-    sentence = coverage(arrange(results.read(tmp_path)[0]))
+    sentence = coverage(arrange(read_runs(tmp_path)[0]))
     assert sentence == (
         "Of the 44 cells of the paper's Tables 1 and 2, 1 have the paper's seeds, steps and settings, "
         "1 fall short of them (†) and 42 have no runs."
@@ -104,30 +104,30 @@ def test_cells_that_fall_short_are_marked(tmp_path, seeds, evaluations, settings
 )
 def test_order_against_the_paper(tmp_path, env, ddpg, soft, expected):
     write_runs(tmp_path, env, "ddpg", flat(ddpg, 6))
-    write_runs(tmp_path, env, "soft-ddpg", flat(soft, 6))
+    write_runs(tmp_path, env, "soft-ddpg-paper", flat(soft, 6))
     section, _ = tables(tmp_path, "table2")
     assert section.tables[0].rows[0][-1] == expected
 
 
 def test_the_centered_estimator_is_never_the_papers_soft_ddpg(tmp_path):
     write_runs(tmp_path, "Pendulum-v1", "ddpg", flat([1.0, 2.0], 6))
-    write_runs(tmp_path, "Pendulum-v1", "soft-ddpg-centered", flat([3.0, 4.0], 6))
+    write_runs(tmp_path, "Pendulum-v1", "soft-ddpg", flat([3.0, 4.0], 6))
     _, found = tables(tmp_path, "table2")
     scores = found["Continuous rewards: mean ± std"]
     row = dict(zip(scores.header, scores.rows[0], strict=True))
-    assert row["Soft DDPG, measured"] == Text("–")
-    assert row["Soft DDPG, centered (ours), measured"].main == "3.50 ± 0.71 †"
+    assert row["Soft DDPG (paper), measured"] == Text("–")
+    assert row["Soft DDPG (centered), measured"].main == "3.50 ± 0.71 †"
     assert row["Order as in the paper"] == Text("–")
-    assert "Soft DDPG, centered (ours), reported" not in scores.header
+    assert "Soft DDPG (centered), reported" not in scores.header
     robust = found["Continuous rewards: interquartile mean and comparison"]
-    assert robust.header[-1] == "P(Soft DDPG, centered (ours) > DDPG)"
+    assert robust.header[-1] == "P(Soft DDPG (centered) > DDPG)"
     assert robust.rows[0][-1] == Text("1.00 [1.00, 1.00]", "p = 0.333")
 
 
 def test_average_over_environments(tmp_path):
     for env, soft in (("Pendulum-v1", [3.0, 4.0]), ("MountainCarContinuous-v0", [-3.0, -4.0])):
         write_runs(tmp_path, env, "ddpg", flat([1.0, 2.0], 6))
-        write_runs(tmp_path, env, "soft-ddpg", flat(soft, 6))
+        write_runs(tmp_path, env, "soft-ddpg-paper", flat(soft, 6))
     _, found = tables(tmp_path, "table2")
     rows = found["Continuous rewards: interquartile mean and comparison"].rows
     assert rows[-1][0] == Text("Average")
@@ -136,9 +136,9 @@ def test_average_over_environments(tmp_path):
 
 def test_sensitivity_names_its_own_values_only(tmp_path):
     for n in (10, 50):
-        write_runs(tmp_path, "Ant-v5", "soft-ddpg", flat([float(n)] * 5), n_samples=n)
+        write_runs(tmp_path, "Ant-v5", "soft-ddpg-paper", flat([float(n)] * 5), n_samples=n)
     _, found = tables(tmp_path, "sensitivity")
-    rows = found["Ant-v5, Soft DDPG: N at sigma = 0.2"].rows
+    rows = found["Ant-v5, Soft DDPG (paper): N at sigma = 0.2"].rows
     assert [row[:2] for row in rows] == [
         [Text("10"), Text("10.00 ± 0.00", "5 seeds, 1M steps")],
         [Text("50"), Text("50.00 ± 0.00", "5 seeds, 1M steps")],
@@ -154,22 +154,12 @@ def test_other_environments_and_settings_have_their_place(tmp_path):
         Text("2.00 ± 1.41", "2 seeds, 30k steps"),
     ]
     _, found = tables(tmp_path, "other-settings")
-    assert [cell.main for cell in found["Runs apart"].rows[0]] == ["Reacher-v5", "DDPG", "gamma 0.9", "9.00"]
+    (row,) = found["Runs with other settings"].rows
+    assert [cell.main for cell in row] == ["Reacher-v5", "DDPG", "gamma 0.9", "9.00"]
     _, found = tables(tmp_path, "settings")
     assert [Text("gamma"), Text("0.9 (1 run), 0.99 (2 runs)"), Text("0.99")] in found["Hyperparameters"].rows
     assert [Text("commit"), Text("0123abc")] in found["Software and machines"].rows
     assert [Text("Wall time, all runs together"), Text("0.03 hours")] in found["Runs"].rows
-
-
-def test_steps_are_written_short():
-    assert [format_steps(n) for n in (500, 1_000, 12_500, 30_000, 1_000_000, 2_500_000)] == [
-        "500",
-        "1k",
-        "12.5k",
-        "30k",
-        "1M",
-        "2.5M",
-    ]
 
 
 def test_markdown():
@@ -182,7 +172,7 @@ def test_markdown():
 
 def test_nothing_of_the_paper_where_it_has_no_part(tmp_path):
     write_runs(tmp_path, "Reacher-v5", "ddpg", flat([1.0, 3.0], 6))
-    arranged = arrange(results.read(tmp_path)[0])
+    arranged = arrange(read_runs(tmp_path)[0])
     assert coverage(arranged) == "2 runs on 1 environment that the paper did not run."
     text = to_markdown("Results", [coverage(arranged), *how_to_read(arranged)], sections(arranged))
     assert "†" not in text
@@ -194,7 +184,7 @@ def test_band_of_two_seeds_is_the_two_and_of_three_a_standard_deviation(tmp_path
     def band(*scores):
         path = tmp_path / str(len(scores))
         write_runs(path, "Reacher-v5", "ddpg", flat(scores, 6))
-        low, high = arrange(results.read(path)[0]).rows["Reacher-v5"].cells["ddpg"].band
+        low, high = arrange(read_runs(path)[0]).rows["Reacher-v5"].cells["ddpg"].band
         return low[0], high[0]
 
     assert band(1.0, 3.0) == (1.0, 3.0)

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from processes import TINY
 
 from softdpg.errors import UserError
-from softdpg.results.reading import read, write_csv
-from softdpg.runs.config import RunConfig
-from softdpg.runs.config_file import read_config_file, write_config_file
+from softdpg.report.reading import read_runs, write_results
+from softdpg.runs.config import RunConfig, parse_env_kwargs
 from softdpg.runs.directory import RunDirectory
-from softdpg.runs.env_kwargs import parse
 from softdpg.runs.environments import make_env
-from softdpg.runs.evaluate_run import evaluate_run, open_run
-from softdpg.runs.export_run import export_run
+from softdpg.runs.flags import read_config_file, write_config_file
+from softdpg.runs.trained import evaluate_run, export_run, open_run
 from softdpg.runs.training import train
 
 MODULE = """
@@ -74,19 +72,19 @@ def config_of(folder, **kwargs):
         ("a:__import__('os')", "__import__('os')"),
     ],
 )  # fmt: skip
-def test_values_are_literals_or_bare_text(text, value):
-    found = parse([text])["a"]
+def test_values_are_literals_or_bare_strings(text, value):
+    found = parse_env_kwargs([text])["a"]
     assert (found, type(found)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
-    ("texts", "message"),
+    ("strings", "message"),
     [
-        (["width"], "takes KEY:VALUE, not 'width'"),
+        (["width"], "takes KEY:VALUE, got 'width'"),
         (["1a:2"], "takes KEY:VALUE"),
         (["a:1", "a:2"], "has a twice"),
-        (["a:(1, 2"], "is not a value of Python"),
-        (["a:[open('x')]"], "is not a value of Python"),
+        (["a:(1, 2"], "is not a Python literal"),
+        (["a:[open('x')]"], "is not a Python literal"),
         (["a:1e999"], "must be finite numbers"),
         (["a:{1, 2}"], "must be finite numbers"),
         (["a:{1: 2}"], "must be finite numbers"),
@@ -94,22 +92,21 @@ def test_values_are_literals_or_bare_text(text, value):
         (["a:" + "[" * 30 + "]" * 30], "must be finite numbers"),
     ],
 )
-def test_what_cannot_be_is_one_line(texts, message):
+def test_invalid_arguments_are_one_line(strings, message):
     with pytest.raises(UserError) as error:
-        parse(texts)
+        parse_env_kwargs(strings)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(kwargs=KWARGS)
-def test_texts_json_and_files_give_the_same_arguments_back(tmp_path_factory, kwargs):
+def test_strings_json_and_files_give_the_same_arguments_back(tmp_path_factory, kwargs):
     config = RunConfig("Pays-v0", env_kwargs=kwargs)
-    assert parse(config.env_kwargs.texts()) == kwargs
+    assert parse_env_kwargs(config.env_kwargs.strings()) == kwargs
     stored = json.loads(json.dumps(config.to_json()))
     assert RunConfig.from_json(stored) == config
     assert hash(RunConfig.from_json(stored)) == hash(config)
-    assert ("env_kwargs" in stored) == bool(kwargs)
     file = tmp_path_factory.mktemp("config") / "run.yaml"
     write_config_file(config, file)
     assert read_config_file(file)["env_kwargs"] == kwargs
@@ -142,10 +139,10 @@ def test_arguments_reach_every_environment_of_a_run(folder, tmp_path, capsys):
     assert "--env-kwargs pay:2.5" in config.resolved().command(run)
 
 
-def test_text_from_a_stranger_needs_trust(folder, tmp_path):
+def test_strings_of_an_untrusted_run_need_trust(folder, tmp_path):
     config, run = config_of(folder, currency="yen"), tmp_path / "run"
     assert train(config, run) == 0
-    with pytest.raises(UserError, match=r"texts among the arguments of its environment .*--trust"):
+    with pytest.raises(UserError, match=r"strings among the arguments of its environment .*--trust"):
         open_run(run, env_id=config.env)
     assert open_run(run, trust=True)[0].env_kwargs == {"currency": "yen"}
     assert open_run(run, env_id=config.env, env_kwargs={})[0].env_kwargs == {}
@@ -153,7 +150,10 @@ def test_text_from_a_stranger_needs_trust(folder, tmp_path):
 
 def test_damaged_arguments_are_one_line(tmp_path):
     stored = RunConfig("Pendulum-v1").to_json()
-    for wrong, message in (([1], "env_kwargs must be an object"), ({"a b": 1}, "must have names of Python")):
+    for wrong, message in (
+        ([1], "env_kwargs must be an object"),
+        ({"a b": 1}, "must have Python identifiers"),
+    ):
         with pytest.raises(UserError, match=message):
             RunConfig.from_json(stored | {"env_kwargs": wrong})
 
@@ -165,17 +165,18 @@ def test_an_argument_that_the_environment_does_not_take(folder):
         make_env(f"{folder}/pays_env.py:Pays-v0", {"currency": "gold"})
 
 
+@pytest.mark.extended
 def test_other_arguments_are_another_environment_in_the_report(folder, tmp_path):
     for pay in (1, 2):
         assert train(config_of(folder, pay=pay), tmp_path / "runs" / str(pay)) == 0
-    runs, warnings = read(tmp_path / "runs")
+    runs, _, warnings = read_runs(tmp_path / "runs")
     assert not warnings
     assert [run.env.rpartition("/")[2] for run in runs] == [
         "pays_env.py:Pays-v0 (pay:1)",
         "pays_env.py:Pays-v0 (pay:2)",
     ]
-    (tmp_path / "results.csv").write_text(write_csv(runs))
-    assert [run.settings.env_kwargs for run in read(tmp_path / "results.csv")[0]] == [{"pay": 1}, {"pay": 2}]
+    (tmp_path / "results.csv").write_text(write_results(runs))
+    assert [run.settings.env_kwargs for run in read_runs(tmp_path / "results.csv")[0]] == [{"pay": 1}, {"pay": 2}]
 
 
 def test_on_the_command_line(folder, tmp_path):
@@ -190,15 +191,16 @@ def test_on_the_command_line(folder, tmp_path):
     assert done.returncode == 0, done.stderr
     assert read_config_file(tmp_path / "b.toml")["env_kwargs"] == {"pay": 5}
     done = softdpg("train", *env, "--env-kwargs", "pay", "--out", "run", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "softdpg: error: --env-kwargs takes KEY:VALUE, not 'pay'\n")
+    assert (done.returncode, done.stderr) == (2, "softdpg: error: --env-kwargs takes KEY:VALUE, got 'pay'\n")
     done = softdpg("train", *env, "--env-kwargs", "pray:1", "--out", "run", cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.extended
 def test_a_search_has_the_arguments(folder, tmp_path):
-    from softdpg.studies.tune import run
+    from softdpg.experiments.tune import run
 
     base = config_of(folder, pay=2).flat()
     assert run(base, tmp_path / "search", trials=1, params=["tau"], workers=1) == 0

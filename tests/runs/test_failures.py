@@ -1,75 +1,78 @@
-"""What goes wrong inside a run is one line, exit code 1 and a traceback in train.log; after the repair it goes on."""
+"""What goes wrong inside a run is one line, exit code 1 and a traceback in train.log; after the repair it resumes."""
 
 import contextlib
+import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from functools import partial
+import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import strange_envs
-from processes import checkpoints, start, tiny_config, wait_for
+from processes import SHORT, assert_same_results, blocked, tiny_config
+from safetensors.numpy import load_file, save_file
 
 from softdpg.errors import UserError
+from softdpg.experiments import local
+from softdpg.runs import process
 from softdpg.runs.directory import RunDirectory
-from softdpg.runs.evaluate_run import evaluate_run
-from softdpg.runs.evaluation import DivergedError, Evaluator
+from softdpg.runs.display import say, speak_any_encoding, unless_closed
+from softdpg.runs.environments import DivergedError, Evaluator
+from softdpg.runs.session import Session
+from softdpg.runs.trained import evaluate_run
 from softdpg.runs.training import train
 
-ENV = "strange_envs:Timed-v0"
-
-
-@pytest.fixture(autouse=True)
-def no_fault(monkeypatch):
-    monkeypatch.setattr(strange_envs, "FAULT", None)
-
-
-def config(steps=400, **settings):
-    return tiny_config(ENV, "ddpg", steps=steps, evaluate_every=200, checkpoint_every=100, **settings)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole") / "run"
-    assert train(config(), out) == 0
-    return out
+EARLY = replace(SHORT, steps=40)  # it ends before an update
 
 
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("reward", "error after step 330: the reward of step 330 is NaN or infinite"),
-        ("observation", "error after step 330: the observation of step 330 is NaN or infinite"),
-        ("shape", "error after step 329: an observation has shape (1,), the observation space (2,)"),
-        ("raise", "error after step 329: RuntimeError: the motor is on fire"),
-        ("exit", "error after step 329: SystemExit: 0"),
+        ("reward", "error after step 30: the reward of step 30 is NaN or infinite"),
+        ("observation", "error after step 30: the observation of step 30 is NaN or infinite"),
+        ("shape", "error after step 29: the observation must have shape (2,), got (1,)"),
+        ("exit", "error after step 29: SystemExit: 0"),
     ],
 )
-def test_a_fault_of_the_environment(tmp_path, capsys, whole, kind, message):
+def test_a_fault_of_the_environment(tmp_path, capsys, kind, message):
     out = tmp_path / "run"
-    strange_envs.set_fault(kind, 330)
-    assert train(config(), out) == 1
-    printed = capsys.readouterr().err
+    strange_envs.set_fault(kind, 30)
+    assert train(EARLY, out) == 1
+    assert_one_line(out, message, capsys.readouterr().err.removeprefix(NOTHING_LEARNED), "the beginning")
+
+
+def test_after_a_repair_the_run_resumes(tmp_path, capsys, finished):
+    out = tmp_path / "run"
+    strange_envs.set_fault("raise", 330)
+    assert train(SHORT, out) == 1
+    message = "error after step 329: RuntimeError: the motor is on fire"
+    assert_one_line(out, message, capsys.readouterr().err, "the checkpoint at step 300 with:")
+    strange_envs.FAULT = None
+    assert train(SHORT, out) == 0
+    assert_same_results(finished, out)
+
+
+NOTHING_LEARNED = "softdpg: warning: nothing will be learned: the first 100 steps are random (--learning-starts)\n"
+
+
+def assert_one_line(out, message, printed, where):
     assert message in printed
-    assert "go on from the checkpoint at step 300 with:" in printed
+    assert f"resume from {where}" in printed
     assert "Traceback" not in printed
     assert len(printed.splitlines()) == 2  # the second is the command
     assert "Traceback (most recent call last)" in (out / "train.log").read_text()
     status = RunDirectory(out).read_status()
     assert (status["state"], message in status["message"]) == ("failed", True)
 
-    strange_envs.FAULT = None
-    assert train(config(), out) == 0
-    for name in ("evaluations.csv", "model.safetensors"):
-        assert (out / name).read_bytes() == (whole / name).read_bytes()
 
-
-def test_a_return_that_is_not_finite_fails_the_run(tmp_path, capsys, monkeypatch):
+def test_a_return_that_is_not_finite_fails_the_run(tmp_path, capsys):
     out = tmp_path / "run"
-    monkeypatch.setattr(strange_envs, "FAULT", ("reward", 50))  # an evaluation's episode comes before it ends at 70
-    assert train(config(steps=20, learning_starts=100), out) == 1
+    strange_envs.set_fault("reward", 50)  # an episode of an evaluation comes to it before it ends at 70
+    assert train(EARLY, out) == 1
     assert "the return of an evaluation is NaN or infinite" in capsys.readouterr().err
     assert RunDirectory(out).read_status()["state"] == "failed"
     assert len((out / "evaluations.csv").read_text().splitlines()) == 1
@@ -87,19 +90,15 @@ def test_a_policy_that_diverged(value):
 
 def test_a_run_that_diverges_fails_and_its_weights_are_not_evaluated(tmp_path, capsys):
     out = tmp_path / "run"
-    assert train(config(learning_rate=1e30), out) == 1
+    assert train(replace(SHORT, learning_rate=1e30), out) == 1
     printed = capsys.readouterr().err
     assert "the policy diverged" in printed
     assert RunDirectory(out).read_status()["state"] == "failed"
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path, whole):
-    import shutil
-
-    from safetensors.numpy import load_file, save_file
-
-    shutil.copytree(whole, tmp_path / "run")
-    weights = load_file(whole / "model.safetensors")
+def test_weights_that_are_not_finite_are_refused(tmp_path, finished):
+    shutil.copytree(finished, tmp_path / "run")
+    weights = load_file(finished / "model.safetensors")
     name = next(iter(weights))
     weights[name] = np.full_like(weights[name], np.nan)
     save_file(weights, tmp_path / "run" / "model.safetensors")
@@ -107,23 +106,18 @@ def test_weights_that_are_not_finite_are_refused(tmp_path, whole):
         evaluate_run(tmp_path / "run", episodes=1, trust=True)
 
 
-def _hang_soon(kind, step):
-    strange_envs.set_fault(kind, step)
-    from softdpg.runs import signals
-
-    signals.GRACE = 1.0
+def _give_up_soon():
+    process.GRACE, process._MARGIN = 0.1, 1000.0
 
 
 def test_a_hung_step_ends_soon_after_sigterm(tmp_path):
     out = tmp_path / "run"
-    process = start(config(steps=10_000), out, before=partial(_hang_soon, "hang", 330))
-    wait_for(lambda: RunDirectory(out).read_status().get("state") == "running" and len(checkpoints(out)) == 2, process)
-    process.join(1)  # it hangs by now, or does so soon
-    os.kill(process.pid, signal.SIGTERM)
-    process.join(10)
-    assert process.exitcode == 128 + signal.SIGTERM
+    with blocked(SHORT, out, 30, before=_give_up_soon) as (run, _):
+        os.kill(run.pid, signal.SIGTERM)
+        run.join()
+    assert run.exitcode == 128 + signal.SIGTERM
     assert RunDirectory(out).read_status()["state"] == "interrupted"
-    assert "interrupted within a step that lasts longer than 1 s" in out.with_suffix(".log").read_text()
+    assert "interrupted within a step that lasts longer than 0.1 s" in out.with_suffix(".log").read_text()
 
 
 def command(*arguments, **options):
@@ -132,9 +126,28 @@ def command(*arguments, **options):
     return subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
+def test_characters_that_the_encoding_lacks(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    speak_any_encoding()
+    say("1.0 ± 0.5 é")
+    assert written.getvalue() == b"1.0 +- 0.5 ?\n"
+
+
+def test_a_reader_that_is_gone(tmp_path):
+    """What is printed after the pipe was closed goes nowhere, and nothing is raised."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as stream:
+        for _ in range(2):
+            with unless_closed(stream):
+                print("a line", file=stream)
+
+
 TINY = ["--algo", "ddpg", "--net-arch", 8, 8, "--batch-size", 8, "--buffer-size", 500, "--evaluation-episodes", 1]
 
 
+@pytest.mark.extended
 def test_standard_output_in_ascii(tmp_path):
     process = command(
         *("train", "--env", "Pendulum-v1", "--steps", 20, "--evaluate-every", 10, "--out", tmp_path / "run", *TINY),
@@ -146,6 +159,7 @@ def test_standard_output_in_ascii(tmp_path):
     assert b"\xc2\xb1" not in out
 
 
+@pytest.mark.extended
 def test_a_closed_pipe_does_not_end_a_run(tmp_path):
     process = command(
         *("train", "--env", "Pendulum-v1", "--steps", 200, "--evaluate-every", 20, "--learning-starts", 100),
@@ -160,14 +174,11 @@ def test_a_closed_pipe_does_not_end_a_run(tmp_path):
 
 def test_a_traceback_of_a_thread_goes_to_the_log(tmp_path, capsys):
     """As TensorBoard's thread has it when the disk is full."""
-    import threading
-
-    from softdpg.runs.session import Session
 
     def fail():
         raise OSError(28, "No space left on device")
 
-    with Session(config().resolved(), RunDirectory(tmp_path), [])._quiet_threads():
+    with Session(SHORT.resolved(), RunDirectory(tmp_path), [])._quiet_threads():
         thread = threading.Thread(target=fail)
         thread.start()
         thread.join()
@@ -186,20 +197,19 @@ def test_a_disk_that_is_full_before_the_first_byte(tmp_path, capsys):
             while True:
                 filler.write(bytes(1024))
         (target / "filler").rename(target / "train.log")  # which a run directory may have from the start
-        assert train(config(), target) == 1
+        assert train(SHORT, target) == 1
         assert capsys.readouterr().err == f"softdpg: the disk is full ({target})\n"
         assert not (target / "config.json").exists()
     finally:
         subprocess.run(["umount", "-l", str(target)], check=True)
 
 
+@pytest.mark.extended
 def test_processes_of_reproduce_do_not_import_from_the_current_directory(tmp_path, monkeypatch):
-    from softdpg.engines import process
-
     monkeypatch.chdir(tmp_path)
     for name in ("gymnasium", "numpy", "json", "rich", "tyro"):
         (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
-    child = process.start(tiny_config("Nope-v0", "ddpg"), tmp_path / "run")
+    child = local.start_run(tiny_config("Nope-v0", "ddpg"), tmp_path / "run")
     assert child.wait() == 2
-    assert process.reason(tmp_path / "run", 2).startswith("no environment 'Nope-v0'")
+    assert local.failure_message(tmp_path / "run", 2).startswith("no environment 'Nope-v0'")
     assert not (tmp_path / "imported").exists()

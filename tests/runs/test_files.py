@@ -1,4 +1,4 @@
-"""Files that may come from a stranger: links, pipes, devices, sizes, and JSON that is none of ours."""
+"""Untrusted files: links, pipes, devices, sizes, and invalid JSON."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_pipes_devices_links_and_directories_are_refused_at_once(tmp_path):
         (b'{"\\udfff": 1}', "text that is not Unicode"),
     ],
 )
-def test_json_of_a_stranger(tmp_path, contents, message):
+def test_untrusted_json(tmp_path, contents, message):
     path = tmp_path / "status.json"
     path.write_bytes(contents)
     with pytest.raises(FileError, match=rf"status.json.*{message}"):

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from io import StringIO
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -17,6 +18,15 @@ def checks():
 
 def test_every_case_of_the_sweep_holds(checks):
     assert [check for check in checks if not check.holds] == []
+
+
+def test_tolerances_are_small_beside_the_numbers(checks):
+    """A tolerance that grew to the size of the numbers would let every statement hold."""
+    compared = [check for check in checks if check.kind != "distinct"]
+    sizes = [max(abs(check.claimed), abs(check.measured)) for check in compared]
+    assert [c for c, size in zip(compared, sizes, strict=True) if c.tolerance > 1e-4 * size] == []
+    relative = [check.tolerance / size for check, size in zip(compared, sizes, strict=True)]
+    assert np.median(relative) < 1e-9
 
 
 def test_summary_keeps_the_worst_case(checks):
@@ -38,6 +48,7 @@ def test_tables_fit_eighty_columns(checks, all_cases):
     assert f"{len(pairs)} of {len(pairs)} corrected forms hold" in " ".join(text.getvalue().split())
 
 
+@pytest.mark.extended
 def test_command_prints_json_alone_and_stays_light(tmp_path):
     """Exit code 0 although statements fail as written; neither JAX nor torch is loaded."""
     code = (
@@ -45,7 +56,7 @@ def test_command_prints_json_alone_and_stays_light(tmp_path):
         f"sys.argv = ['softdpg', 'theory', '--json', '--out', {str(tmp_path)!r}]\n"
         "main(); assert not {'jax', 'torch'} & sys.modules.keys()"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     records = json.loads(done.stdout)
     assert len(records) > 500
     for record in records:

@@ -1,1 +1,0 @@
-"""Reading runs back: records, cells, statistics."""

@@ -1,1 +1,0 @@
-"""What the command runs as a whole: reproduction, toy, demo."""

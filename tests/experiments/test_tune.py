@@ -1,0 +1,182 @@
+"""``softdpg tune``: a search that is interrupted and resumed, trials that are stopped early, and what it writes."""
+
+import sys
+
+import numpy as np
+import pytest
+from inline_runs import InlineRun
+
+from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.algorithms.settings import HYPERPARAMETERS, Range
+from softdpg.cli import main
+from softdpg.errors import UserError
+from softdpg.experiments import tune
+from softdpg.runs.config import RunConfig
+from softdpg.runs.directory import RunDirectory, parse_evaluations
+from softdpg.runs.flags import read_config_file
+
+optuna = pytest.importorskip("optuna")
+
+TINY = {
+    **{"env": "Pendulum-v1", "algo": "soft-ddpg", "steps": 60, "seed": 3, "evaluate_every": 20},
+    **{"evaluation_episodes": 1, "net_arch": (16, 16), "n_samples": 4, "buffer_size": 1000},
+}
+NAMES = ["learning_rate", "sigma"]
+
+
+@pytest.fixture
+def inline(monkeypatch):
+    """The trials are made in this process."""
+    monkeypatch.setattr(tune, "start_run", InlineRun)
+    monkeypatch.setattr(tune, "POLL_SECONDS", 0)
+
+
+def test_every_range_has_valid_values():
+    for hyperparameter in HYPERPARAMETERS.values():
+        space = hyperparameter.search
+        values = (space.low, space.high) if isinstance(space, Range) else space or ()
+        assert [hyperparameter.wrong(value) for value in values] == [""] * len(values)
+
+
+@pytest.mark.parametrize("algo", list(ALGORITHMS))
+def test_every_algorithm_has_something_to_search(algo):
+    assert "learning_rate" in tune.searched(RunConfig("Pendulum-v1", algo), None)
+
+
+def test_parameters_by_their_flags():
+    base = RunConfig("Pendulum-v1", "soft-ddpg")
+    assert tune.searched(base, ["samples", "--learning-rate", "n_samples"]) == ["n_samples", "learning_rate"]
+    with pytest.raises(UserError, match=r"no 'simga' with a range; did you mean sigma\?"):
+        tune.searched(base, ["simga"])
+
+
+def test_final_score_is_over_the_last_tenth():
+    evaluations = parse_evaluations("step,mean,std,return_1\n80,1.0,0.0,1.0\n95,3.0,0.0,3.0\n100,6.0,0.0,6.0\n")
+    assert tune.final_score(evaluations, 100) == 4.5
+
+
+def interrupted_search(out):
+    """Leave a search as a command leaves it that was killed during its first trial; return this trial's values."""
+    out.mkdir()
+    trial = tune._study(RunConfig(**TINY), NAMES, out).ask()
+    trial.suggest_float("learning_rate", 1e-5, 3e-3, log=True)
+    trial.suggest_float("sigma", 0.05, 0.5, log=True)
+    return trial.params
+
+
+def check_search(out, first):
+    trials = tune._study(RunConfig(**TINY), NAMES, out).get_trials()
+    assert [trial.state.name for trial in trials] == ["COMPLETE"] * 3
+    assert trials[0].params == first
+    assert len({trial.params["sigma"] for trial in trials}) == 3
+    for trial in trials:
+        evaluations = RunDirectory(out / "trials" / f"{trial.number:04d}").read_evaluations()
+        assert evaluations.steps.tolist() == [20, 40, 60]
+        assert trial.value == evaluations.means[-1]
+        assert trial.intermediate_values == dict(zip(evaluations.steps, evaluations.means, strict=True))
+    best = max(trials, key=lambda trial: trial.value)
+    settings = RunConfig(**read_config_file(out / "best.yaml"))
+    assert (settings.sigma, settings.learning_rate) == (best.params["sigma"], best.params["learning_rate"])
+    assert (settings.net_arch, settings.env, settings.steps) == ((16, 16), "Pendulum-v1", 60)
+
+
+def test_a_search_resumes_where_it_was(inline, tmp_path, capsys):
+    out = tmp_path / "search"
+    first = interrupted_search(out)
+    assert tune.run(TINY, out, trials=3, params=NAMES, workers=2) == 0
+    check_search(out, first)
+    assert "3 of 3 trials" in capsys.readouterr().out
+
+    assert tune.run(TINY, out, trials=3, params=NAMES, workers=2) == 0  # nothing is left to do
+    assert len(list((out / "trials").iterdir())) == 3
+    with pytest.raises(UserError, match="other settings"):
+        tune.run(TINY | {"seed": 4}, out, trials=4, params=NAMES, workers=1)
+
+
+@pytest.mark.extended
+def test_a_search_with_processes(tmp_path):
+    first = interrupted_search(tmp_path / "search")
+    assert tune.run(TINY, tmp_path / "search", trials=3, params=NAMES, workers=2) == 0
+    check_search(tmp_path / "search", first)
+
+
+def better_trials(settings, out):
+    """Begin a search with five trials that are better than Pendulum ever is, at every evaluation."""
+    out.mkdir()
+    study = tune._study(RunConfig(**settings), ["sigma"], out)
+    space = {"sigma": optuna.distributions.FloatDistribution(0.05, 0.5, log=True)}
+    values = dict.fromkeys(range(settings["evaluate_every"], settings["steps"] + 1, settings["evaluate_every"]), 1.0)
+    for sigma in np.linspace(0.1, 0.2, 5):
+        study.add_trial(
+            optuna.trial.create_trial(
+                params={"sigma": sigma}, distributions=space, value=1.0, intermediate_values=values
+            )
+        )
+
+
+class EndlessRun:
+    """Stands for the process of a run that has been evaluated once and goes on until it is told to end."""
+
+    def __init__(self, config, out):
+        self.ended = False
+        out.mkdir(parents=True)
+        RunDirectory(out).evaluations.write_text(f"step,mean,std,return_1\n{config.evaluate_every},-900.0,0.0,-900.0\n")
+
+    def poll(self):
+        return 143 if self.ended else None
+
+    def terminate(self):
+        self.ended = True
+
+    def wait(self):
+        assert self.ended
+        return 143
+
+
+@pytest.mark.parametrize("process", [EndlessRun, pytest.param(None, marks=pytest.mark.extended)])
+def test_a_trial_worse_than_most_is_stopped_early(tmp_path, monkeypatch, process):
+    """Each evaluation of the trial is worse than those of the others, so that the first one seen ends it."""
+    if process:
+        monkeypatch.setattr(tune, "start_run", process)
+        monkeypatch.setattr(tune, "POLL_SECONDS", 0)
+    settings = TINY | {"steps": 300_000, "evaluate_every": 6_000}
+    monkeypatch.setattr(tune, "WARMUP", 300_000)
+    better_trials(settings, tmp_path / "search")
+    assert tune.run(settings, tmp_path / "search", trials=6, params=["sigma"], workers=1) == 0
+    last = tune._study(RunConfig(**settings), ["sigma"], tmp_path / "search").get_trials()[-1]
+    assert last.state.name == "PRUNED"
+    assert 6_000 <= max(last.intermediate_values) < 300_000
+
+
+def test_importance_names_what_mattered(tmp_path):
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda t: -((t.suggest_float("sigma", 0, 1) - 0.3) ** 2) + 0 * t.suggest_float("tau", 0, 1), 60)
+    assert tune.draw_importance(study, tmp_path / "importance.png").stat().st_size > 5_000
+
+
+def test_bad_input(tmp_path):
+    with pytest.raises(UserError, match="needs --env"):
+        tune.run({"steps": 10}, tmp_path / "a", trials=1, params=None, workers=1)
+    with pytest.raises(UserError, match="--trials must be at least 1"):
+        tune.run(TINY, tmp_path / "a", trials=0, params=None, workers=1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="not empty and not a directory of softdpg tune"):
+        tune.run(TINY, tmp_path, trials=1, params=None, workers=1)
+
+
+def test_normalized_observations_and_hindsight_by_their_flags(inline, tmp_path, monkeypatch, capsys):
+    """Every trial has the settings of the flags; an environment without goals has no hindsight."""
+    tiny = ["--env", "Pendulum-v1", "--algo", "ddpg", "--trials", "1", "--budget", "20", "--workers", "1"]
+    tiny += ["--evaluate-every", "20", "--params", "tau"]
+
+    def search(*arguments):
+        monkeypatch.setattr(sys, "argv", ["softdpg", "tune", *tiny, *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code
+
+    assert search("--normalize", "--out", tmp_path / "search") == 0
+    assert read_config_file(tmp_path / "search" / "best.yaml")["normalize"] is True
+    assert RunDirectory(tmp_path / "search" / "trials" / "0000").read_config()["normalize"] is True
+    assert search("--her", "--out", tmp_path / "other") == 2
+    assert "--her needs an environment with goals" in capsys.readouterr().err

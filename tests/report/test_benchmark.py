@@ -1,0 +1,320 @@
+"""The benchmark by hand-made numbers: costs, medians, profiles, ratios, effects of variants, tables and files."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from benchmark_runs import ANT, HOPPER, run, two_algorithms
+
+from softdpg.algorithms.registry import ALGORITHMS
+from softdpg.errors import UserError
+from softdpg.report import statistics
+from softdpg.report.benchmark import COSTS, Benchmark, Task, compared, cost_ratio, effect, fallbacks, profile
+from softdpg.report.benchmark_tables import (
+    ablated,
+    algorithm_table,
+    benchmark_sections,
+    comparison_table,
+    effect_table,
+    entry_text,
+    main_table,
+    processors_note,
+    ratio_table,
+    target_table,
+)
+from softdpg.report.document import to_markdown
+from softdpg.report.page import write_benchmark_report
+from softdpg.report.reading import read_earlier, read_runs, write_benchmark, write_curves
+from softdpg.report.runs import joined
+from softdpg.runs.directory import first_reached
+
+REACHED = {2: [10, 10], 3: [1, 10, 10], 4: [1, 1, 10, 10]}  # after so many times 2,000 steps
+NEVER = [1, 1, 1, 9.5]
+
+
+@pytest.mark.parametrize(
+    ("means", "index"),
+    [([], None), ([10], None), ([10, 10], 1), ([10, 9, 10, 11], 3), ([9, 12, 9, 12, 9], None), ([3, 10, 30, 1], 2)],
+)
+def test_two_evaluations_in_a_row_reach_the_target_score(means, index):
+    assert first_reached(means, 10.0) == index
+
+
+def test_time_to_the_line_is_that_of_the_second_evaluation():
+    reached, missed, failed = run([1, 10, 12, 3]), run([1, 10, 2, 3]), run([1], state="failed")
+    assert (reached.steps_to_target, reached.seconds_to_target, reached.seconds_or_budget) == (6_000, 6.0, 6.0)
+    assert (missed.steps_to_target, missed.seconds_to_target, missed.seconds_or_budget) == (math.inf, math.inf, 8.0)
+    assert failed.seconds_or_budget == 8.0  # 2 seconds for a quarter of the budget
+    assert run([], state="failed").seconds_or_budget is None
+    assert not run([1, 10], state="running").decided
+    assert run([10, 10], state="running").decided
+
+
+def test_medians_over_seeds():
+    """2 and 4 stretches of 2 s, and one that never crosses: the median is 8 s and 8,000 steps."""
+    benchmark = Benchmark([run([10, 10]), run([1, 1, 10, 10], seed=1), run([1, 1, 1, 4], seed=2)])
+    entry = benchmark.tasks[HOPPER]["td3"]
+    assert (entry.seconds, entry.steps, entry.reached, entry.last_score) == (8.0, 8_000, 2, 4.0)
+    benchmark = Benchmark(
+        [run([10, 10]), run([1, 1, 1, 5], seed=1), run([1, 1, 1, 4], seed=2), run([1], seed=3, state="running")]
+    )
+    entry = benchmark.tasks[HOPPER]["td3"]
+    assert (entry.seconds, entry.reached, entry.last_score, entry.waiting) == (math.inf, 1, 4.5, 1)
+    assert entry.seconds_or_budget == 8.0
+
+
+def test_profile_and_ratio():
+    benchmark = two_algorithms()
+    assert list(benchmark.tasks) == [ANT, HOPPER]  # the order of the paper's tables
+    names, tasks = compared(benchmark)
+    assert (names, tasks) == (["td3", "sbx-sac"], [ANT, HOPPER])
+    seconds, steps = COSTS
+    assert profile(benchmark, "td3", tasks, seconds) == ([4.0, 8.0], [0.5, 1.0], math.inf)
+    assert profile(benchmark, "sbx-sac", tasks, seconds) == ([12.0], [0.5], 24.0)
+    assert profile(benchmark, "sbx-sac", tasks, steps) == ([4_000.0], [0.5], 8_000.0)
+    ratio = cost_ratio(benchmark, "td3", "sbx-sac")
+    assert ratio.seconds == pytest.approx(1 / 3)  # 4 / 12, and 8 / 24
+    assert ratio[1:] == (1.0, 2, 0, 1, 0)  # 4,000 steps each, and 8,000 to a budget of 8,000
+    assert cost_ratio(benchmark, "sbx-sac", "td3").seconds == pytest.approx(3.0)
+    assert cost_ratio(benchmark, "td3", "ddpg") is None
+
+
+def test_an_algorithm_without_any_cost_is_left_out_of_the_ratio():
+    benchmark = Benchmark([*two_algorithms().runs, run([], task=Task("Swimmer-v5", 1.0), state="failed")])
+    benchmark = Benchmark([*benchmark.runs, run([2, 2], task=Task("Swimmer-v5", 1.0), algo="sbx-sac")])
+    assert cost_ratio(benchmark, "td3", "sbx-sac")[2:] == (2, 0, 1, 1)
+
+
+def test_the_ratio_of_steps_takes_medians_over_seeds():
+    td3 = [run([10, 10]), run([1, 10, 10], seed=1), run([1, 1, 1, 1], seed=2)]  # 4,000, 6,000 and a budget of 8,000
+    benchmark = Benchmark([*td3, run([10, 10], algo="sbx-sac")])
+    assert cost_ratio(benchmark, "td3", "sbx-sac").steps == pytest.approx(6 / 4)
+
+
+def test_an_algorithm_on_few_tasks_does_not_shrink_the_profile():
+    tasks = [Task(f"{name}-v5", 10.0) for name in ("Ant", "HalfCheetah", "Hopper", "Walker2d")]
+    runs = [run([10, 10], task=task, algo=algo) for task in tasks for algo in ("td3", "sbx-td3")]
+    assert compared(Benchmark([*runs, run([10, 10], algo="sbx-sac")])) == (["td3", "sbx-td3"], tasks)
+    few = [run([10, 10], task=task, algo=algo) for task in tasks[:2] for algo in ("ddpg", "sbx-sac", "sb3-sac")]
+    assert compared(Benchmark([*runs, *few])) == (["td3", "sbx-td3"], tasks)  # 2 x 4 x 4 to 5 x 2 x 2
+
+
+def test_a_profile_compares_where_it_can():
+    """Alone on four tasks, or beside another on one: the picture is of the one."""
+    tasks = [Task(f"{name}-v5", 10.0) for name in ("Ant", "HalfCheetah", "Hopper", "Walker2d")]
+    runs = [run([10, 10], task=task) for task in tasks]
+    assert compared(Benchmark(runs)) == (["td3"], tasks)
+    assert compared(Benchmark([*runs, run([10, 10], task=tasks[2], algo="sbx-sac")])) == (
+        ["td3", "sbx-sac"],
+        tasks[2:3],
+    )
+    assert compared(Benchmark([])) == ([], [])
+
+
+def test_fallbacks():
+    """The score 20,000 steps after the target score was reached, against 80 % of it."""
+    steady, falling = [10, 10] + [11] * 9 + [8.0], [10, 10] + [11] * 9 + [7.9]
+    runs = [run(steady, budget=99_000, after=20_000), run(falling, seed=1, budget=99_000, after=20_000)]
+    assert [r.fell_back for r in runs] == [False, True]
+    assert run([10, 10]).fell_back is None
+    assert fallbacks(Benchmark([*runs, run([10, 10], seed=2)]), "td3") == (1, 2, 1)
+    below = Task("Pendulum-v1", -100.0)
+    late = [run([-90, -90] + [-90] * 9 + [last], task=below, budget=99_000) for last in (-120.0, -121.0)]
+    assert [r.fell_back for r in late] == [False, True]
+
+
+def test_each_is_shown_as_what_it_is():
+    message = "error after step 2,000: the motor is on fire"
+    benchmark = Benchmark(
+        [
+            *two_algorithms().runs,
+            run([1], task=ANT, algo="ddpg", state="failed", message=message),
+            run([1], algo="ddpg", state="running"),
+        ]
+    )
+    table = target_table(benchmark)
+    assert table.header == ["Task", "Target score", "DDPG", "TD3", "SAC (SBX)"]
+    ant, hopper = table.rows
+    assert [cell.main for cell in ant] == [
+        *("Ant (continuous)", "10.00", "failed", "4 s, 4k steps", "12 s, 4k steps"),
+    ]
+    assert [cell.main for cell in hopper[2:]] == ["running", "8 s, 8k steps", "not reached in 8k, 9.50"]
+    assert ant[2].detail == f"0 of 1 seeds reached it, 1 failed: {message}"
+    assert hopper[2].detail == "1 not finished"
+    assert [cell.bold for cell in ant[2:]] == [False, True, False]
+    assert [row[1].main for row in algorithm_table(benchmark).rows] == ["0 of 1", "2 of 2", "1 of 2"]
+    td3 = ratio_table(benchmark).rows[1]
+    assert (td3[3].main, td3[3].detail) == ("0.33", "2 shared tasks; not reached: 0, 1")
+
+
+def test_a_miss_is_shown_with_its_budget():
+    """The smallest one, where seeds had different ones; a seed that reached the target score does not count."""
+    runs = [run([1] * 5, budget=10_000), run([1] * 3, seed=1, budget=6_000), run([10, 10], seed=2, budget=4_000)]
+    (entry,) = Benchmark(runs).tasks[HOPPER].values()
+    assert entry_text(entry).main == "not reached in 6k, 1.00"
+    assert entry_text(entry).detail == "1 of 3 seeds reached it"
+    assert Benchmark([run([10, 10], budget=4_000)]).tasks[HOPPER]["td3"].missed_in == math.inf
+
+
+def store(runs, directory):
+    """The files without the figures, which take long."""
+    directory.mkdir(exist_ok=True)
+    (directory / "race.csv").write_text(write_benchmark(runs))
+    (directory / "race_curves.csv").write_text(write_curves(runs))
+    (directory / "race.md").write_text(to_markdown("Benchmark: tables", [], benchmark_sections(Benchmark(runs))))
+
+
+def test_files_read_back_give_the_same_files(tmp_path):
+    runs = [*two_algorithms().runs, run([], seed=1, state="failed", message="=1+1, a formula")]
+    first, second = tmp_path / "first", tmp_path / "second"
+    written = write_benchmark_report(runs, first)
+    assert {file.name for file in written.files} == {path.name for path in first.iterdir()}
+    _, again, warnings = read_runs(first / "race.csv")
+    assert warnings == []
+    assert [r.settings for r in again] == [r.settings for r in runs]
+    assert again[-1].message == "=1+1, a formula"
+    store(again, second)
+    for name in ("race.csv", "race_curves.csv", "race.md"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("race.csv", "Ant-v5,td3", "Ant-v5,td9", "no algorithm 'td9'; did you mean td3.*SOFTDPG_PLUGINS"),
+        ("race.csv", "reached_at", "somewhere", "no column reached_at"),
+        ("race_curves.csv", "4000,10.0", "2000,10.0", "steps of the evaluations do not increase"),
+        ("race_curves.csv", "4000,10.0", "4000,ten", "could not convert"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path, name, old, new, message):
+    store(two_algorithms().runs, tmp_path)
+    text = (tmp_path / name).read_text()
+    assert old in text
+    (tmp_path / name).write_text(text.replace(old, new, 1))
+    with pytest.raises(UserError, match=message):
+        read_runs(tmp_path / "race.csv")
+
+
+def test_benchmarks_are_joined_by_task_algorithm_and_seed(tmp_path):
+    """Of the same run the newer counts, unless only the earlier is decided; runs of one name keep their own curves."""
+    newer = [run([1, 10, 10]), run([1], seed=1, state="interrupted"), run([10, 10], task=Task("Hopper-v5", 9.0))]
+    earlier = [run([10, 10]), run([1, 1, 10, 10], seed=1), run([10, 10], algo="sbx-sac")]
+    runs = joined(newer, earlier)
+    assert [(r.algorithm, r.target_score, r.settings.seed, r.steps_to_target) for r in runs] == [
+        ("td3", 10.0, 0, 6_000),
+        ("td3", 10.0, 1, 8_000),
+        ("td3", 9.0, 0, 4_000),
+        ("sbx-sac", 10.0, 0, 4_000),
+    ]
+    assert len({r.name for r in runs}) == 4
+    store(runs, tmp_path)
+    again = read_earlier([tmp_path / "race.csv", tmp_path / "race.csv"])
+    assert [(r.name, r.means.tolist()) for r in again] == [(r.name, r.means.tolist()) for r in runs]
+    with pytest.raises(UserError, match=r"not the race\.csv of a benchmark"):
+        read_earlier([tmp_path / "race.md"])
+
+
+def ablation():
+    """The variant takes twice the steps on Ant, at half the CPU seconds a step; on Hopper one of two seeds misses."""
+    return Benchmark(
+        [
+            run(REACHED[2], task=ANT, algo="soft-td3"),
+            run(REACHED[4], task=ANT, algo="ocpg", pace=1.0),
+            *(run(REACHED[n], algo="soft-td3", seed=seed) for seed, n in enumerate((2, 4))),
+            *(run(means, algo="ocpg", seed=seed) for seed, means in enumerate((REACHED[2], NEVER))),
+        ]
+    )
+
+
+def test_effect_by_hand():
+    """Steps: 8 / 4 on Ant; on Hopper sqrt(4 * 8) of both. CPU seconds: 4 / 4 on Ant, and the same on Hopper."""
+    found = effect(ablation(), "ocpg", "soft-td3")
+    assert found.steps.value == pytest.approx(np.sqrt(2))
+    assert found.seconds.value == pytest.approx(1.0)
+    assert found.steps.low is None  # a single seed on Ant
+    assert effect(ablation(), "ocpg", "td3") is None
+    backwards = effect(ablation(), "soft-td3", "ocpg")
+    assert backwards.steps.value == pytest.approx(1 / np.sqrt(2))
+
+
+def test_interval_is_that_of_all_resamples():
+    """Two seeds each: nine ratios with known weights; the interval's ends are among them, and around the value."""
+    x, y = np.array([2.0, 8.0]), np.array([1.0, 4.0])
+    found = statistics.cost_ratio([(x, y)])
+    assert found.value == pytest.approx(2.0)
+    gm = [np.sqrt(a * b) for a, b in product(x, x)]
+    ratios = sorted(g / np.sqrt(a * b) for g in gm for a, b in product(y, y))
+    assert found.low == pytest.approx(ratios[0])  # 1 of 16 resamples, more than 2.5 %
+    assert found.high == pytest.approx(ratios[-1])
+
+
+def test_a_run_without_any_cost_is_left_out():
+    benchmark = Benchmark(
+        [
+            *(run(REACHED[2], algo="soft-td3", task=task) for task in (ANT, HOPPER)),
+            run([], algo="ocpg", state="failed"),
+            run(REACHED[4], algo="ocpg", task=ANT),
+        ]
+    )
+    assert effect(benchmark, "ocpg", "soft-td3").steps.value == pytest.approx(2.0)
+
+
+def test_an_ablation_has_a_row_for_each_variant():
+    benchmark = ablation()
+    assert (ablated(benchmark), ablated(two_algorithms())) == ("soft-td3", "")
+    assert ablated(Benchmark([run(REACHED[2], algo="ocpg")])) == ""
+    table = main_table(benchmark)
+    assert table == effect_table(benchmark, "soft-td3")
+    assert table.header == [
+        "Algorithm",
+        "CPU time (÷ Soft TD3)",
+        "Steps (÷ Soft TD3)",
+        "Ant (continuous), 10.00",
+        "Hopper (continuous), 10.00",
+    ]
+    recipe, variant = [[cell.main for cell in row] for row in table.rows]
+    assert recipe == ["Soft TD3", "–", "–", "4 s, 4k steps", "6 s, 6k steps"]
+    assert variant == ["oCPG", "1.00", "1.41", "4 s, 8k steps", "not reached in 8k, 9.50"]
+    (section,) = benchmark_sections(benchmark)
+    assert section.tables[0].title == "Cost to the target score with one setting changed"
+    assert len(section.tables) == 2  # every algorithm against every other would be as wide as it is long
+
+
+def test_processors_are_named_if_they_differ():
+    """CPU seconds of two processors do not stand side by side without a word; an unknown machine counts nowhere."""
+    old, new = ({"processor": name, "cores": 2} for name in ("Old", "New"))
+    runs = ablation().runs
+    assert processors_note(Benchmark(runs)) == []
+    assert processors_note(Benchmark([replace(run, machine=tuple(old.items())) for run in runs])) == []
+    machines = [old, old, {}, new, new, new]
+    mixed = Benchmark([replace(run, machine=tuple(m.items())) for run, m in zip(runs, machines, strict=True)])
+    (note,) = processors_note(mixed)
+    assert note.endswith("Runs on New: Soft TD3 1, oCPG 2; Old: Soft TD3 1, oCPG 1.")
+    assert note in benchmark_sections(mixed)[0].notes
+
+
+def test_the_files_of_an_ablation_read_back_are_the_same(tmp_path):
+    store(ablation().runs, tmp_path / "a")
+    _, runs, warnings = read_runs(tmp_path / "a" / "race.csv")
+    assert warnings == []
+    store(runs, tmp_path / "b")
+    assert "oCPG" in (tmp_path / "a" / "race.md").read_text()
+    for name in ("race.csv", "race_curves.csv", "race.md"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_the_comparison_divides_by_each_peer():
+    table = comparison_table(two_algorithms("soft-td3"), "soft-td3")
+    label = ALGORITHMS["soft-td3"].label
+    assert table.header == [
+        "Peer",
+        f"CPU time ({label} ÷ peer)",
+        f"Steps ({label} ÷ peer)",
+        "Shared tasks",
+        f"Not reached ({label}, peer)",
+    ]
+    assert [[cell.main for cell in row] for row in table.rows] == [["SAC (SBX)", "0.33", "1.00", "2", "0, 1"]]
+    assert table in benchmark_sections(two_algorithms("soft-td3"))[0].tables

@@ -1,0 +1,88 @@
+"""``softdpg train --config`` and ``--write-config``."""
+
+import pytest
+from commands import softdpg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softdpg.errors import UserError
+from softdpg.runs.config import RunConfig
+from softdpg.runs.flags import read_config_file, write_config_file
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".toml"])
+def test_flags_go_above_the_file(tmp_path, suffix):
+    between = " = " if suffix == ".toml" else ": "
+    values = {"env": '"Pendulum-v1"', "algo": '"soft-ddpg"', "steps": "30", "samples": "4", "net-arch": "[8, 8]"}
+    values |= {"evaluation_episodes": "1", "sigma": "0.3", "checkpoint-every": "20"}
+    file = tmp_path / f"run{suffix}"
+    file.write_text("".join(f"{name}{between}{value}\n" for name, value in values.items()))
+    done = softdpg("train", "--config", file, "--sigma", "0.4", "--write-config", tmp_path / "all.yaml")
+    assert done.returncode == 0, done.stderr
+    config = RunConfig(**read_config_file(tmp_path / "all.yaml"))
+    assert (config.env, config.algo, config.steps) == ("Pendulum-v1", "soft-ddpg", 30)
+    assert (config.sigma, config.n_samples, config.net_arch) == (0.4, 4, (8, 8))
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".toml"])
+@settings(max_examples=30)
+@given(
+    sigma=st.floats(1e-3, 2),
+    batch_size=st.integers(1, 10_000),
+    net_arch=st.lists(st.integers(1, 500), min_size=2, max_size=4).map(tuple),
+    env=st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=20),
+)
+def test_what_is_written_is_read(tmp_path_factory, suffix, sigma, batch_size, net_arch, env):
+    config = RunConfig(env, "soft-ddpg", sigma=sigma, batch_size=batch_size, net_arch=net_arch).resolved()
+    file = tmp_path_factory.mktemp("config") / f"run{suffix}"
+    write_config_file(config, file)
+    assert RunConfig(**read_config_file(file)).resolved() == config
+
+
+def test_write_config_does_not_train(tmp_path):
+    done = softdpg("train", "--env", "Pendulum-v1", "--algo", "ddpg", "--write-config", "run.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["run.yaml"]
+    assert "gamma: 0.99\n" in (tmp_path / "run.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("run.yaml", "simga: 0.2", "no setting 'simga'; did you mean sigma?"),
+        ("run.yaml", "- 1", "must be a list of names and values"),
+        ("run.yaml", "a: [", "cannot read"),
+        ("run.toml", "a = ", "cannot read"),
+        ("run.json", "{}", "must end in"),
+    ],
+)
+def test_an_invalid_file(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError) as error:
+        read_config_file(tmp_path / name)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("env: Pendulum-v1\nsteps: many", "--steps must be an integer, got 'many'"),
+        ("env: Pendulum-v1\nsigma: wide", "--sigma must be"),
+        ("env: Pendulum-v1\nalgo: ddgp", "ddgp"),
+    ],
+)
+def test_wrong_values_are_one_line(tmp_path, text, message):
+    (tmp_path / "run.yaml").write_text(text)
+    done = softdpg("train", "--config", tmp_path / "run.yaml", "--out", tmp_path / "run")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_missing_file_and_missing_out(tmp_path):
+    done = softdpg("train", "--config", "none.yaml", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "softdpg: error: cannot read --config none.yaml: No such file or directory\n"
+    done = softdpg("train", "--env", "Pendulum-v1", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "softdpg: error: softdpg train needs --out DIRECTORY\n")
