@@ -14,6 +14,7 @@ Activation = Callable[[jax.Array], jax.Array]
 ActionLayer = Literal["second", "input"]
 Array = jax.Array | np.ndarray
 LAYER_NORM_EPSILON = 1e-6  # as in flax
+BATCH_NORM_EPSILON = 1e-3
 STANDARDIZE_EPSILON = 1e-4  # added to a variance, so that a nearly constant component is not amplified
 STANDARDIZE_LIMIT = 5.0  # bound of a standardised component
 _FUSED_COMPONENTS = 8  # largest action for which XLA's fused sums beat a matrix product
@@ -45,6 +46,56 @@ class LayerNorm(nn.Module):
         """Hidden units as the first axis: ``(h, batch)`` to ``(h, batch)``."""
         x = x - x.mean(axis=0)
         return x * jax.lax.rsqrt((x * x).mean(axis=0) + LAYER_NORM_EPSILON) * self.scale[:, None] + self.bias[:, None]
+
+
+class BatchNorm(nn.Module):
+    """Batch normalisation of h hidden units: ``scale (x - mean) / sqrt(variance + epsilon) + bias``.
+
+    The joint pass over (s, a) and (s', a') uses the statistics of its own batch and reports them in the collection
+    ``"batch"``. Every other pass uses the running statistics, which the update sets and the gradient does not change.
+
+    :param units: h
+    """
+
+    units: int
+
+    def setup(self) -> None:
+        """Parameters ``scale`` and ``bias``, and among them the running ``mean`` and ``variance``, ``(h,)``."""
+        self.scale = self.param("scale", nn.initializers.ones_init(), (self.units,))
+        self.bias = self.param("bias", nn.initializers.zeros_init(), (self.units,))
+        self.mean = self.param("mean", nn.initializers.zeros_init(), (self.units,))
+        self.variance = self.param("variance", nn.initializers.ones_init(), (self.units,))
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Hidden units as the last axis: ``(batch, h)`` to ``(batch, h)``."""
+        slope, offset = self._line()
+        return x * slope + offset
+
+    def columns(self, x: jax.Array) -> jax.Array:
+        """Hidden units as the first axis: ``(h, batch)`` to ``(h, batch)``."""
+        slope, offset = self._line()
+        return x * slope[:, None] + offset[:, None]
+
+    def joint(self, x: jax.Array, size: int) -> jax.Array:
+        """Normalise the hidden units of a joint pass, ``(rows, h)``, with its own statistics.
+
+        :param size: number of rows that belong to (s, a); the others belong to (s', a'). Both count for one half,
+            however many samples of a' there are
+        """
+        mean, square = (jnp.mean(y[:size], axis=0) / 2 + jnp.mean(y[size:], axis=0) / 2 for y in (x, x * x))
+        variance = jnp.maximum(square - mean**2, 0)
+        self.sow("batch", "mean", mean, reduce_fn=_last)
+        self.sow("batch", "variance", variance, reduce_fn=_last)
+        return (x - mean) * (self.scale * jax.lax.rsqrt(variance + BATCH_NORM_EPSILON)) + self.bias
+
+    def _line(self) -> tuple[jax.Array, jax.Array]:
+        mean, variance = jax.lax.stop_gradient((self.mean, self.variance))
+        slope = self.scale * jax.lax.rsqrt(variance + BATCH_NORM_EPSILON)
+        return slope, self.bias - mean * slope
+
+
+def _last(_: jax.Array, new: jax.Array) -> jax.Array:
+    return new
 
 
 class Standardization(nn.Module):
@@ -123,6 +174,7 @@ class Critic(nn.Module):
     :param layer_norm: normalise each hidden layer before its activation
     :param features_extractor: network before the hidden layers, from observations to features; None for none
     :param standardize: standardise observations
+    :param batch_norm: normalise each hidden layer over the batch, after its activation, in place of layer norm
     """
 
     observation_dim: int
@@ -133,6 +185,7 @@ class Critic(nn.Module):
     layer_norm: bool = False
     features_extractor: nn.Module | None = None
     standardize: bool = False
+    batch_norm: bool = False
 
     def setup(self) -> None:
         """Layers ``hidden_i`` (``norm_i``) and ``value``; ``action`` adds the action's part to its hidden layer."""
@@ -145,7 +198,8 @@ class Critic(nn.Module):
             for i, units in enumerate(self.net_arch)
         ]
         self.observations = Standardization(self.observation_dim) if self.standardize else None
-        self.norm = [LayerNorm(units) for units in self.net_arch] if self.layer_norm else []
+        norm = BatchNorm if self.batch_norm else LayerNorm
+        self.norm = [norm(units) for units in self.net_arch] if self.batch_norm or self.layer_norm else []
         units = (*self.net_arch, 1)[self.entry]
         self.action = nn.Dense(units, use_bias=False, kernel_init=_lecun_normal(1 - state_share))
         self.value = nn.Dense(1, kernel_init=_lecun_normal(1.0 if self.net_arch else state_share))
@@ -160,26 +214,44 @@ class Critic(nn.Module):
             self.features(observations).T, actions, cpu=self._one_by_one, default=self._all_at_once
         )
 
-    def features(self, observations: jax.Array) -> jax.Array:
+    def joint(self, observations: jax.Array, actions: jax.Array, next_observations: jax.Array, samples: jax.Array):
+        """Values of (s, a) and (s', a'_i) in one pass that normalises over all of them: ``(1 + N, batch)``.
+
+        :param observations: s, ``(batch, d)``
+        :param actions: a, ``(batch, m)``
+        :param next_observations: s', ``(batch, d)``
+        :param samples: N actions of each next state, ``(N, m, batch)``
+        """
+        size = len(observations)
+        features = self.features(jnp.concatenate([observations, next_observations]), size)
+        repeated = jnp.broadcast_to(features[size:], (len(samples), *features[size:].shape))
+        rows = jnp.concatenate([features[:size], repeated.reshape(-1, features.shape[-1])])
+        executed = jnp.concatenate([actions, samples.transpose(0, 2, 1).reshape(-1, self.action_dim)])
+        return self.head(rows, executed, size).reshape(1 + len(samples), size)
+
+    def features(self, observations: jax.Array, joint: int = 0) -> jax.Array:
         """All that depends on the state alone: ``(batch, d)`` to ``(batch, h)``, h units of the action's layer."""
         x = observations if self.features_extractor is None else self.features_extractor(observations)
         if self.observations is not None:
             x = self.observations(x)
         for i in range(self.entry):
-            x = self._activated(i, self.hidden[i](x))
+            x = self._activated(i, self.hidden[i](x), joint)
         return (self.hidden[self.entry] if self.net_arch else self.value)(x)
 
-    def head(self, features: jax.Array, actions: jax.Array) -> jax.Array:
+    def head(self, features: jax.Array, actions: jax.Array, joint: int = 0) -> jax.Array:
         """Value of one action of each state: features ``(batch, h)``, actions ``(batch, m)``; returns ``(batch,)``."""
         x = features + self.action(actions)
         if not self.net_arch:
             return x[:, 0]
-        x = self._activated(self.entry, x)
+        x = self._activated(self.entry, x, joint)
         for i in range(self.entry + 1, len(self.net_arch)):
-            x = self._activated(i, self.hidden[i](x))
+            x = self._activated(i, self.hidden[i](x), joint)
         return self.value(x)[:, 0]
 
-    def _activated(self, layer: int, x: jax.Array) -> jax.Array:
+    def _activated(self, layer: int, x: jax.Array, joint: int) -> jax.Array:
+        if self.batch_norm:
+            x, norm = self.activation_fn(x), self.norm[layer]
+            return norm.joint(x, joint) if joint else norm(x)
         return self.activation_fn(self.norm[layer](x) if self.layer_norm else x)
 
     # Below, states are columns: wide rows of states vectorise where the few components of an action would not.
@@ -194,6 +266,8 @@ class Critic(nn.Module):
         return (_kernel(self.value).T @ x)[0] + _bias(self.value)
 
     def _activated_columns(self, layer: int, x: jax.Array) -> jax.Array:
+        if self.batch_norm:
+            return self.norm[layer].columns(self.activation_fn(x))
         return self.activation_fn(self.norm[layer].columns(x) if self.layer_norm else x)
 
     def _all_at_once(self, features: jax.Array, actions: jax.Array) -> jax.Array:
@@ -239,6 +313,25 @@ class Critics:
     def at_actions(self, params: Any, observations: Array, actions: Array) -> jax.Array:
         """``Q_j(s, a_i)`` for observations ``(batch, d)`` and actions ``(N, m, batch)``; returns ``(n, N, batch)``."""
         return self._stacked(params, lambda one: self.critic.apply(one, observations, actions, method="at_actions"))
+
+    def joint(
+        self, params: Any, observations: Array, actions: Array, next_observations: Array, samples: Array
+    ) -> tuple[jax.Array, Any]:
+        """Evaluate (s, a) and (s', a'_i) in one pass; see :meth:`Critic.joint`.
+
+        :return: values ``(n, 1 + N, batch)``, and the statistics of every batch norm, stacked along the first axis
+        """
+        passes = [
+            self.critic.apply(
+                jax.tree.map(lambda leaf: leaf[j], params),  # noqa: B023
+                *(observations, actions, next_observations, samples),
+                method="joint",
+                mutable=["batch"],
+            )
+            for j in range(self.n_critics)
+        ]
+        values, statistics = zip(*passes, strict=True)
+        return jnp.stack(values), jax.tree.map(lambda *leaves: jnp.stack(leaves), *statistics)["batch"]
 
     def _stacked(self, params: Any, values: Callable[[Any], Any]) -> jax.Array:
         # One critic after the other: XLA's batched products are slower on a CPU than plain ones.

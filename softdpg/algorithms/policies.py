@@ -108,6 +108,9 @@ class DDPGPolicy(BasePolicy):
         the second if there is one
     :param activation_fn: activation of the hidden layers, a function of a JAX array
     :param layer_norm: apply layer normalisation to each hidden layer of actor and critics before its activation
+    :param batch_norm: apply batch normalisation to each hidden layer of the critics, after its activation, in place of
+        layer norm. As in CrossQ, (s, a) and (s', a') are normalised together and there are no target networks, so that
+        ``tau`` has no effect
     :param standardize: subtract the mean of each component of an observation and divide by its standard deviation, with
         statistics of the replayed transitions; not for images
     :param n_critics: number of critics in the ensemble; the algorithm combines their values
@@ -136,6 +139,7 @@ class DDPGPolicy(BasePolicy):
         action_layer: ActionLayer | None = None,
         activation_fn: Activation = relu,
         layer_norm: bool = False,
+        batch_norm: bool = False,
         standardize: bool = False,
         n_critics: int = 1,
         optimizer_class: Optimizer | type[th.optim.Optimizer] = optax.adam,
@@ -153,6 +157,7 @@ class DDPGPolicy(BasePolicy):
             raise ValueError(f"net_arch of the critic has no second hidden layer for the action: {list(qf)}")
         check_activation(activation_fn)
         check_argument("layer_norm", layer_norm)
+        check_argument("batch_norm", batch_norm)
         check_argument("standardize", standardize)
         check_argument("n_critics", n_critics)
         check_optimizer(optimizer_class, optimizer_kwargs)
@@ -174,6 +179,7 @@ class DDPGPolicy(BasePolicy):
             action_layer=action_layer,
             activation_fn=activation_fn,
             layer_norm=layer_norm,
+            batch_norm=batch_norm,
             standardize=standardize,
             n_critics=n_critics,
             optimizer_class=optimizer_class,
@@ -192,7 +198,10 @@ class DDPGPolicy(BasePolicy):
         self._actor = make_actor(action_dim, pi, activation_fn, layer_norm, extractors[0], standardize)
         entry: ActionLayer = action_layer or ("second" if len(qf) > 1 else "input")
         features_dim = spaces.flatdim(observation_space) if extractors[1] is None else extractors[1].features_dim
-        critic = Critic(features_dim, action_dim, qf, entry, activation_fn, layer_norm, extractors[1], standardize)
+        critic = Critic(
+            *(features_dim, action_dim, qf, entry, activation_fn, layer_norm, extractors[1], standardize),
+            batch_norm=bool(batch_norm),
+        )
         self.qf = make_critics(critic, n_critics)
         self.sigma_state = None
 

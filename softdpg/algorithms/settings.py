@@ -233,6 +233,7 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         ),
         Hyperparameter("n_critics", int, at_least(1), argument="policy_kwargs.n_critics"),
         Hyperparameter("layer_norm", bool, argument="policy_kwargs.layer_norm"),
+        Hyperparameter("batch_norm", bool, argument="policy_kwargs.batch_norm"),
         Hyperparameter("standardize", bool, argument="policy_kwargs.standardize"),
         Hyperparameter("action_layer", Literal["input", "second"], argument="policy_kwargs.action_layer"),
         Hyperparameter("noise_color", float, not_negative, search=(0.0, 1.0)),

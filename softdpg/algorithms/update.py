@@ -22,6 +22,7 @@ from softdpg.replay.batches import Batch
 SATURATED = 0.99  # an action beyond this fraction of its bound counts as saturated in the log
 SIGMA_START = 0.2
 SIGMA_BOUNDS = (0.05, 0.5)  # of a learned sigma
+NORMALIZATION_RATE = 0.01  # smallest weight of a batch in the statistics of batch norm
 STATISTICS_RATE = 1e-3  # smallest weight of a batch in the observation statistics
 Metrics = dict[str, jax.Array]
 
@@ -84,17 +85,30 @@ def update(qf: Critics, row: Row, with_actor: bool | Array, learned: Learned, ba
 
     # Critics: y = r + discount * V(s'), minimise the sum over critics of mean (y - Q_j(s, a))^2 / 2
     next_actions = actor.apply_fn(actor.target_params, batch.next_observations)
-    next_q = ActionValue(qf, row.critic_reduction, critics.target_params, batch.next_observations)
-    targets = batch.rewards + (1 - batch.dones) * batch.discounts * row.next_value(
-        next_q, next_actions, target_key, sigma
-    )
 
-    def critic_loss(params: Any) -> tuple[jax.Array, jax.Array]:
-        values = qf.apply(params, batch.observations, batch.actions)
-        return 0.5 * jnp.mean((targets - values) ** 2, axis=-1).sum(), values
+    def bellman_target(next_q: ActionValue) -> jax.Array:
+        value = row.next_value(next_q, next_actions, target_key, sigma)
+        return batch.rewards + (1 - batch.dones) * batch.discounts * value
 
-    (loss, values), gradient = jax.value_and_grad(critic_loss, has_aux=True)(critics.params)
+    joint = qf.critic.batch_norm  # then s' is evaluated with (s, a), in one pass of the same networks
+    if not joint:
+        targets = bellman_target(
+            ActionValue(qf, row.critic_reduction, critics.target_params, batch.next_observations)
+        )
+
+    def critic_loss(params: Any) -> tuple[jax.Array, tuple[jax.Array, Any]]:
+        if joint:
+            next_q = JointValue(qf, row.critic_reduction, params, batch.next_observations, batch)
+            y = jax.lax.stop_gradient(bellman_target(next_q))
+            values, statistics = next_q.current
+        else:
+            y, values, statistics = targets, qf.apply(params, batch.observations, batch.actions), None
+        return 0.5 * jnp.mean((y - values) ** 2, axis=-1).sum(), (values, statistics)
+
+    (loss, (values, normalization)), gradient = jax.value_and_grad(critic_loss, has_aux=True)(critics.params)
     critics = _descend(critics, gradient, rates.qf_learning_rate)
+    if joint:
+        critics = with_normalization(critics, normalization)
     metrics = metrics | {"critic_loss": loss, "q_mean": values.mean()}
 
     # Actor: grad_theta J = mean over s of grad_theta pi(s) g(s), where g is the action gradient.
@@ -129,7 +143,11 @@ def update(qf: Critics, row: Row, with_actor: bool | Array, learned: Learned, ba
 
     # Target networks: w' <- (1 - tau) w' + tau w
     critics, actor = (
-        state.replace(target_params=optax.incremental_update(state.params, state.target_params, rates.tau))
+        state.replace(
+            target_params=state.params
+            if joint
+            else optax.incremental_update(state.params, state.target_params, rates.tau)
+        )
         for state in (critics, actor)
     )
     # Restore the statistics, which an optimiser with weight decay has changed.
@@ -217,6 +235,45 @@ def with_statistics(state: TargetedState, statistics: dict[str, jax.Array] | Non
 
     params, target_params = ({"params": put(params["params"])} for params in (state.params, state.target_params))
     return state.replace(params=params, target_params=target_params)
+
+
+# Batch-normalised critics
+
+
+class JointValue(ActionValue):
+    """``Q(s', .)`` of critics that are normalised over (s, a) and (s', a') together, as in CrossQ.
+
+    Evaluating the next actions also evaluates (s, a), because both need the statistics of the joint batch.
+
+    :param batch: the transitions
+    """
+
+    def __init__(self, critics: Critics, reduction: Any, params: Any, observations: Array, batch: Batch) -> None:
+        super().__init__(critics, reduction, params, observations)
+        object.__setattr__(self, "batch", batch)
+
+    def __call__(self, actions: Array) -> jax.Array:
+        """``Q(s', a')`` for one action per state: ``(batch, m)`` to ``(batch,)``."""
+        return self.at_samples(actions.T[None])[0]
+
+    def at_samples(self, actions: Array) -> jax.Array:
+        """``Q(s', a'_i)`` for N actions per state: ``(N, m, batch)`` to ``(N, batch)``."""
+        values, statistics = self.critics.joint(
+            self.params, self.batch.observations, self.batch.actions, self.observations, actions
+        )
+        object.__setattr__(self, "current", (values[:, 0], statistics))
+        return self._reduced(values[:, 1:])
+
+
+def with_normalization(critics: TargetedState, statistics: Any) -> TargetedState:
+    """Return the critics with running statistics after one more joint pass, whose ``statistics`` are given."""
+    rate = jnp.maximum(1 / critics.step, NORMALIZATION_RATE)
+    tree = critics.params["params"]
+    new = {
+        name: tree[name] | {key: (1 - rate) * tree[name][key] + rate * value for key, value in batch.items()}
+        for name, batch in statistics.items()
+    }
+    return critics.replace(params={"params": tree | new})
 
 
 # A learned scale of the smoothing noise, ``sigma="auto"``
