@@ -183,13 +183,18 @@ def _read_directory(root: Path) -> tuple[list[Run], list[str]]:
         name = directory.path.relative_to(root.absolute()).as_posix()
         shown = root / name if name != "." else root
         try:
-            run, doubts = _read_run(directory, name if name != "." else root.resolve().name)
+            run, doubts = _read_run(directory, _encodable(name if name != "." else root.resolve().name))
         except (UserError, DamagedRunError, OSError) as error:
             warnings.append(f"{shown}: skipped: {str(error).removeprefix(f'{directory.path}: ')}")
             continue
         runs.append(run)
         warnings += [f"{shown}: {doubt}" for doubt in doubts]
-    return runs, warnings
+    return runs, list(map(_encodable, warnings))
+
+
+def _encodable(text: str) -> str:
+    """Escape the bytes of a file name that are not UTF-8, so that the text can be written to a file."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _read_run(directory: RunDirectory, name: str) -> tuple[Run, list[str]]:
