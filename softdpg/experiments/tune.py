@@ -26,6 +26,7 @@ from softdpg.errors import UserError, near_matches
 from softdpg.experiments.local import cores, failure_message, start_run
 from softdpg.runs.config import RunConfig, flag
 from softdpg.runs.directory import Evaluations, RunDirectory
+from softdpg.runs.display import say_error
 from softdpg.runs.environments import check_goals, check_normalizable, make_env
 from softdpg.runs.files import InUseError, locked
 from softdpg.runs.flags import write_config_file
@@ -92,8 +93,8 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
             code = search.run(workers)
     except InUseError:
         raise UserError(f"another process is working on {out}") from None
-    search.write_results()
-    return code
+    outcome = search.write_results()
+    return code or outcome
 
 
 def searched(base: RunConfig, params: Sequence[str] | None) -> list[str]:
@@ -275,7 +276,9 @@ class Search:
         if code == 0:
             self.study.tell(trial, final_score(evaluations, self.base.steps))
         elif code is not None:
-            display.say(f"trial {trial.number} failed: {failure_message(directory.path, code)}")
+            message = failure_message(directory.path, code)
+            display.say(f"trial {trial.number} failed: {message}")
+            trial.set_user_attr("failure", message)
             self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
         elif len(evaluations.steps) and trial.should_prune():
             child.terminate()
@@ -286,12 +289,18 @@ class Search:
         del self.running[trial]
         display.ended(self.study.get_trials(deepcopy=False)[trial.number])
 
-    def write_results(self) -> None:
-        """Write the best settings for ``softdpg train --config``, and a figure of the hyperparameters' importance."""
-        complete = [t for t in self.study.get_trials(deepcopy=False) if t.state.name == "COMPLETE"]
+    def write_results(self) -> int:
+        """Write the best settings for ``softdpg train --config``, and a figure of the hyperparameters' importance.
+
+        Return the exit code of the command: 1 if no trial is complete.
+        """
+        trials = self.study.get_trials(deepcopy=False)
+        complete = [t for t in trials if t.state.name == "COMPLETE"]
         if not complete:
-            self.console.print("no trial is finished yet")
-            return
+            failed = [t for t in trials if t.state.name == "FAIL"]
+            first = f"; trial {failed[0].number} failed: {failed[0].user_attrs.get('failure')}" if failed else ""
+            say_error(f"softdpg: no trial of {len(trials)} is complete{first}")
+            return 1
         best = self.study.best_trial
         write_config_file(replace(self.config_of(best.params), seed=self.base.seed), self.out / BEST)
         self.console.print(f"best: trial {best.number} with {best.value:.2f}")
@@ -301,6 +310,7 @@ class Search:
         if len(complete) > 1:
             drawn = draw_importance(self.study, self.out / IMPORTANCE)
             self.console.print(f"wrote {drawn}" if drawn else "too few trials for importance.png", soft_wrap=True)
+        return 0
 
 
 def _suggest(trial: "optuna.Trial", name: str) -> None:

@@ -109,9 +109,19 @@ def read_config_file(path: Path) -> dict[str, Any]:
         if name not in names.values():
             raise UserError(f"--config {path}: no setting {key!r}{near_matches(str(key), list(names))}")
         settings[name] = tuple(value) if isinstance(value, list) else value
-    if not isinstance(settings.get("env_kwargs", {}), dict):
-        raise UserError(f"--config {path}: env-kwargs must be names and values")
+        wrong = _wrong(name, settings[name])
+        if wrong:
+            raise UserError(f"--config {path}: {flag(name)} {wrong}")
     return settings
+
+
+def _wrong(name: str, value: Any) -> str:
+    """Return what is wrong with a setting in a file, as the end of a sentence; empty if nothing is."""
+    if name == "env_kwargs":
+        return EnvKwargs(value).wrong() if isinstance(value, dict) else "must be names and values"
+    if name in HYPERPARAMETERS:
+        return "" if value is None else HYPERPARAMETERS[name].wrong(value)
+    return wrong_type(value, SETTINGS[name].type)
 
 
 def write_config_file(config: RunConfig, path: Path) -> None:

@@ -148,6 +148,26 @@ def test_a_trial_worse_than_most_is_stopped_early(tmp_path, monkeypatch, process
     assert 6_000 <= max(last.intermediate_values) < 300_000
 
 
+class FailingRun:
+    """Stands for the process of a run that fails at once."""
+
+    def __init__(self, config, out):
+        out.mkdir(parents=True)
+        (out / "train.log").write_text(f"softdpg: the motor of {out.name} is on fire\n")
+
+    def poll(self):
+        return 1
+
+
+def test_a_search_whose_trials_all_fail_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tune, "start_run", FailingRun)
+    monkeypatch.setattr(tune, "POLL_SECONDS", 0)
+    for _ in range(2):  # the second time nothing is left to do
+        assert tune.run(TINY, tmp_path / "search", trials=2, params=["sigma"], workers=1) == 1
+        printed = capsys.readouterr().err
+        assert printed == "softdpg: no trial of 2 is complete; trial 0 failed: the motor of 0000 is on fire\n"
+
+
 def test_importance_names_what_mattered(tmp_path):
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(lambda t: -((t.suggest_float("sigma", 0, 1) - 0.3) ** 2) + 0 * t.suggest_float("tau", 0, 1), 60)
@@ -164,19 +184,40 @@ def test_bad_input(tmp_path):
         tune.run(TINY, tmp_path, trials=1, params=None, workers=1)
 
 
+def command(monkeypatch, *arguments):
+    """Run ``softdpg tune`` in this process; return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["softdpg", "tune", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("normalize: 'yes'", "--normalize must be True or False, got 'yes'"),
+        ("env: 5", "--env must be a string, got 5"),
+        ("env: !!binary UGVuZHVsdW0tdjE=", "--env must be a string, got b'Pendulum-v1'"),
+        ("algo: [ddpg]", "--algo must be a string, got ('ddpg',)"),
+        ("env-kwargs: {g: .nan}", "--env-kwargs g must be finite numbers, strings"),
+    ],
+)
+def test_wrong_values_in_a_config_file_are_one_line(tmp_path, monkeypatch, capsys, line, message):
+    (tmp_path / "tune.yaml").write_text(f"{line}\n")
+    settings = ["--config", tmp_path / "tune.yaml", "--trials", 1, "--budget", 20, "--out", tmp_path / "search"]
+    assert command(monkeypatch, *settings) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("softdpg: error: ")
+    assert message in printed
+    assert not (tmp_path / "search").exists()
+
+
 def test_normalized_observations_and_hindsight_by_their_flags(inline, tmp_path, monkeypatch, capsys):
     """Every trial has the settings of the flags; an environment without goals has no hindsight."""
     tiny = ["--env", "Pendulum-v1", "--algo", "ddpg", "--trials", "1", "--budget", "20", "--workers", "1"]
     tiny += ["--evaluate-every", "20", "--params", "tau"]
-
-    def search(*arguments):
-        monkeypatch.setattr(sys, "argv", ["softdpg", "tune", *tiny, *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return end.value.code
-
-    assert search("--normalize", "--out", tmp_path / "search") == 0
+    assert command(monkeypatch, *tiny, "--normalize", "--out", tmp_path / "search") == 0
     assert read_config_file(tmp_path / "search" / "best.yaml")["normalize"] is True
     assert RunDirectory(tmp_path / "search" / "trials" / "0000").read_config()["normalize"] is True
-    assert search("--her", "--out", tmp_path / "other") == 2
+    assert command(monkeypatch, *tiny, "--her", "--out", tmp_path / "other") == 2
     assert "--her needs an environment with goals" in capsys.readouterr().err
