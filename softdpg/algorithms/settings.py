@@ -151,7 +151,7 @@ class Hyperparameter:
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value, as for :data:`Check`; empty if nothing is."""
         if not has_type(value, self.type):
-            return f"must be {type_name(self.type)}, got {value!r}"
+            return f"must be {type_name(self.type)}, got {repr(value)[:100]}"
         return self.check(value)
 
 
