@@ -242,9 +242,11 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         Hyperparameter("target_policy_noise", float, not_negative, search=Range(0.05, 0.5)),
         Hyperparameter("target_noise_clip", float, not_negative),
         Hyperparameter("smooth_target", bool),
-        Hyperparameter("actor_gradient", Literal["smoothed", "exact"]),
+        Hyperparameter("actor_gradient", Literal["auto", "exact", "smoothed", "straight-through"]),
         Hyperparameter("critic_reduction", Literal["min", "mean"]),
         Hyperparameter("n_steps", int, at_least(1)),
+        Hyperparameter("discrete_sigma", float, positive),
+        Hyperparameter("discrete_noise", float, not_negative),
     )
 }
 

@@ -84,7 +84,7 @@ def update(qf: Critics, row: Row, with_actor: bool | Array, learned: Learned, ba
 
     # Critics: y = r + discount * V(s'), minimise the sum over critics of mean (y - Q_j(s, a))^2 / 2
     next_actions = actor.apply_fn(actor.target_params, batch.next_observations)
-    next_q = ActionValue(qf, row.critic_reduction, critics.target_params, batch.next_observations)
+    next_q = ActionValue(qf, row.critic_reduction, critics.target_params, batch.next_observations, row.layout)
     targets = batch.rewards + (1 - batch.dones) * batch.discounts * row.next_value(
         next_q, next_actions, target_key, sigma
     )
@@ -105,7 +105,7 @@ def update(qf: Critics, row: Row, with_actor: bool | Array, learned: Learned, ba
         unsquashed = partial(actor.apply_fn, method="unsquashed")
         u, pullback = jax.vjp(lambda params: unsquashed(params, batch.observations), actor.params)
         actions = jnp.tanh(u)
-        q = ActionValue(qf, row.critic_reduction, critics.params, batch.observations)
+        q = ActionValue(qf, row.critic_reduction, critics.params, batch.observations, row.layout)
         ascent = row.action_gradient(q, actions, actor_key, sigma)
         uphill = ascent.gradient * (1 - actions**2) - 2 * rates.saturation_penalty * u
         (gradient,) = pullback(-uphill / len(actions))
