@@ -120,3 +120,17 @@ class WithoutReward(Strange):
 
 
 gym.register("WithoutReward-v0", WithoutReward, kwargs={"episode": 37})
+
+
+class StrangeMixed(Strange):
+    """The same with mixed actions."""
+
+    action_space = gym.spaces.Dict(
+        on=gym.spaces.MultiBinary(2), power=gym.spaces.Box(-1, 1, (1,), np.float32), way=gym.spaces.Discrete(3)
+    )
+
+    def step(self, action):
+        return super().step(action["on"].sum() * action["power"] + float(action["way"]) - 1)
+
+
+gym.register("StrangeMixed-v0", StrangeMixed, kwargs={"episode": 37})

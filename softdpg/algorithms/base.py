@@ -1,7 +1,7 @@
 """SB3's off-policy loop around the compiled update: what DDPG, TD3 and the soft algorithms share."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -19,6 +19,7 @@ from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
+from softdpg.algorithms.actions import ActiveIf, Layout, flat_space, make_layout, per_entry, to_env
 from softdpg.algorithms.exploration import (
     Exploration,
     SmoothingNoise,
@@ -34,9 +35,9 @@ from softdpg.algorithms.settings import HYPERPARAMETERS, check_argument, check_c
 from softdpg.algorithms.update import Learned, Rates, compiled_updates, make_sigma_state, no_metrics
 from softdpg.replay.batches import Batch, flat_batch, make_replay_buffer
 from softdpg.replay.memory import RecordReplayBuffer
-from softdpg.replay.spaces import CheckedShape, all_finite, check_spaces
+from softdpg.replay.spaces import CheckedShape, SpaceError, all_finite, check_spaces
 
-Sigma = float | Callable[[float], float] | Literal["auto"]
+Sigma = float | Sequence[float] | Callable[[float], float] | Literal["auto"]
 _MAX_UPDATES_PER_CALL = 64
 _SATURATION_PATIENCE = 5_000  # updates with nearly all actions at a bound before the user is warned
 _SATURATION_CHECK = 1_000  # updates between two such checks, each of which waits for the device
@@ -64,7 +65,7 @@ class DPGAlgorithm(SavedAlgorithm):
         "MultiInputPolicy": DDPGPolicy,
     }
     policy_defaults: ClassVar[dict[str, Any]] = {}  # arguments of the policy unless the user gives others
-    action_space: spaces.Box
+    decodes: ClassVar[bool] = False  # whether it takes actions other than Box
     observation_space: spaces.Space
     replay_buffer_class: type[ReplayBuffer] | None
     key: jax.Array
@@ -72,6 +73,9 @@ class DPGAlgorithm(SavedAlgorithm):
     optimize_memory_usage: bool = False
     # A subclass without such an argument has no smoothing, white noise and no penalty.
     sigma: Sigma = 1.0
+    discrete_sigma: float = 0.5
+    discrete_noise: float = 0.5
+    active_if: ActiveIf | None = None
     noise_color: float = 0.0
     random_episodes: float = 0.0
     saturation_penalty: float = 0.0
@@ -96,6 +100,7 @@ class DPGAlgorithm(SavedAlgorithm):
         if env is not None:
             env = maybe_make_env(env, settings["verbose"])
             check_spaces(env.observation_space, env.action_space)
+            self._check_action_space(env.action_space)
         super().__init__(
             policy=policy,
             env=env,  # type: ignore[arg-type]
@@ -103,7 +108,7 @@ class DPGAlgorithm(SavedAlgorithm):
             device="cpu",  # of SB3's buffers; JAX places the networks
             sde_support=False,
             support_multi_env=True,
-            supported_action_spaces=(spaces.Box,),
+            supported_action_spaces=(spaces.Space,),  # checked above
             **{name: value for name, value in settings.items() if name in _SB3_ARGUMENTS},
         )
         self._device_name = str(device)
@@ -116,7 +121,10 @@ class DPGAlgorithm(SavedAlgorithm):
         for row in HYPERPARAMETERS.values():
             special = row.argument in ("action_noise", "train_freq", "gradient_steps")
             if hasattr(self, row.argument) and not special:
-                check_argument(row.argument, getattr(self, row.argument))
+                value = getattr(self, row.argument)
+                listed = row.argument == "sigma" and isinstance(value, list | tuple | np.ndarray)
+                for one in value if listed else [value]:
+                    check_argument(row.argument, one)
         if isinstance(self.sigma, str) and self.sigma != "auto":
             raise ValueError(f'sigma must be a positive number, a schedule or "auto", got {self.sigma!r}')
         check_integer("gradient_steps", self.gradient_steps, -1)
@@ -127,6 +135,29 @@ class DPGAlgorithm(SavedAlgorithm):
         if self.seed is not None:
             check_integer("seed", self.seed, 0)
         check_exploration(self.action_noise)
+
+    def _check_action_space(self, space: spaces.Space) -> None:
+        """Raise ``SpaceError`` unless this algorithm acts in the space."""
+        if not isinstance(space, spaces.Box) and not self.decodes:
+            raise SpaceError(
+                f"env must have a Box action space (continuous actions) for {type(self).__name__}, got {space}. "
+                "SoftTD3 takes discrete and mixed actions"
+            )
+
+    def _check_scales(self) -> None:
+        """Raise ``ValueError`` unless scales that are given per component fit the action space."""
+        size = flat_space(self.action_space).shape
+        for name in ("sigma", "action_noise"):
+            value = getattr(self, name)
+            if isinstance(value, list | tuple | np.ndarray) and np.shape(value) != size:
+                raise ValueError(f"{name} must be a number or have the shape {size}, got the shape {np.shape(value)}")
+
+    @property
+    def layout(self) -> Layout | None:
+        """How the actor's output decodes into actions; None for a Box."""
+        if not hasattr(self, "_layout"):
+            self._layout = make_layout(self.action_space, self.active_if)
+        return self._layout
 
     @property
     def row(self) -> Row:
@@ -143,10 +174,13 @@ class DPGAlgorithm(SavedAlgorithm):
         self._check_arguments()  # again: load sets attributes after the constructor
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
-        shape = self.action_space.shape
-        self.action_noise = make_action_noise(
-            self.action_noise, shape, self.n_envs, self.noise_color, self.random_episodes
-        )
+        self._check_action_space(self.action_space)  # again, for a loaded model
+        self._check_scales()
+        noise: Any = self.action_noise
+        if self.layout is not None and not isinstance(noise, ActionNoise | str) and noise is not None:
+            noise = per_entry(noise, self.discrete_noise, self.layout)
+        shape = flat_space(self.action_space).shape
+        self.action_noise = make_action_noise(noise, shape, self.n_envs, self.noise_color, self.random_episodes)
         if self.replay_buffer is None:
             self._setup_replay_buffer()
         self._convert_train_freq()
@@ -154,7 +188,7 @@ class DPGAlgorithm(SavedAlgorithm):
             self.observation_space, self.action_space, self.lr_schedule, **self._policy_arguments()
         )
         self.key = self.policy.build(self.key)
-        if self.sigma == "auto":
+        if isinstance(self.sigma, str):
             self.policy.sigma_state = make_sigma_state(self.policy.actor.action_dim)
         if self._device_name != "auto":
             placed = jax.device_put((self.policy.actor_state, self.policy.qf_state), _find_device(self._device_name))
@@ -184,7 +218,7 @@ class DPGAlgorithm(SavedAlgorithm):
             self.replay_buffer_class,
             self.buffer_size,
             self.observation_space,
-            self.action_space,
+            flat_space(self.action_space),
             self.env,
             n_envs=self.n_envs,
             n_steps=self.n_steps,
@@ -225,15 +259,18 @@ class DPGAlgorithm(SavedAlgorithm):
             self.policy.sigma_state = make_sigma_state(self.policy.actor.action_dim) if learned else None
 
     def current_sigma(self) -> float | np.ndarray:
-        """Return the current scale of the smoothing noise: a number, or ``(m,)`` if it is learned."""
+        """Return the current scale of the smoothing noise: a number, or ``(m,)`` if components differ."""
         self._settle_sigma()
         if self.policy.sigma_state is not None:
             return np.exp(np.asarray(self.policy.sigma_state.params))
         assert not isinstance(self.sigma, str)
-        return float(self.sigma(self._current_progress_remaining) if callable(self.sigma) else self.sigma)
+        sigma: Any = self.sigma(self._current_progress_remaining) if callable(self.sigma) else self.sigma
+        if self.layout is not None:
+            return per_entry(sigma, self.discrete_sigma, self.layout)
+        return np.asarray(sigma, np.float32) if np.ndim(sigma) else float(sigma)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_device_name", "_metrics", "_logged_updates"]
+        return [*super()._excluded_save_params(), "_device_name", "_metrics", "_logged_updates", "_layout"]
 
     def learn(
         self: SelfAlgorithm,
@@ -256,14 +293,18 @@ class DPGAlgorithm(SavedAlgorithm):
 
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Choose actions as SB3 does, but add the noise to scaled actions directly."""
+    ) -> tuple[Any, np.ndarray]:
+        """Choose actions as SB3 does, but add the noise to scaled actions directly, before they are decoded."""
+        layout, shape = self.layout, flat_space(self.action_space).shape
+        if self.num_timesteps < learning_starts and layout is not None:
+            executed = layout.sample(self.action_space.np_random, n_envs)
+            return to_env(self.action_space, executed), layout.masked(executed)
         if self.num_timesteps < learning_starts:
             scaled = self.policy.scale_action(np.array([self.action_space.sample() for _ in range(n_envs)]))
         else:
             assert self._last_obs is not None
             observations, _ = self.policy.prepare_obs(self._last_obs)
-            scaled = np.asarray(self.policy._predict(observations)).reshape(n_envs, *self.action_space.shape)
+            scaled = np.asarray(self.policy._predict(observations)).reshape(n_envs, *shape)
         if not np.isfinite(scaled).all():
             raise ValueError(
                 f"the policy diverged: its action at step {self.num_timesteps} is NaN after {self._n_updates} updates"
@@ -271,8 +312,11 @@ class DPGAlgorithm(SavedAlgorithm):
         if action_noise is not None:
             for noise in noises(action_noise):
                 if isinstance(noise, SmoothingNoise):
-                    noise.sigma = np.broadcast_to(self.current_sigma(), self.action_space.shape)
-            scaled = with_noise(scaled, action_noise)
+                    noise.sigma = np.broadcast_to(self.current_sigma(), shape)
+            scaled = with_noise(scaled, action_noise, 1 if layout is None else np.inf)
+        if layout is not None:
+            executed = layout.execute(scaled)
+            return to_env(self.action_space, executed), layout.masked(executed)
         return self.policy.unscale_action(scaled), scaled
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:

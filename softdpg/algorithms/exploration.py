@@ -1,5 +1,6 @@
 """Exploration noise in actions scaled to [-1, 1]: the argument ``action_noise`` and the noises it stands for."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -7,21 +8,26 @@ from stable_baselines3.common.noise import ActionNoise, NormalActionNoise, Vecto
 
 from softdpg.algorithms.settings import check_argument
 
-Exploration = ActionNoise | float | Literal["sigma"] | None
+Exploration = ActionNoise | float | Sequence[float] | Literal["sigma"] | None
 
 
 def check_exploration(action_noise: Any) -> None:
     """Raise ``ValueError`` unless ``action_noise`` is a standard deviation, ``"sigma"``, SB3's noise or None."""
     if action_noise is not None and not isinstance(action_noise, ActionNoise):
-        check_argument("action_noise", action_noise)
+        for scale in action_noise if isinstance(action_noise, list | tuple | np.ndarray) else [action_noise]:
+            check_argument("action_noise", scale)
 
 
 def make_action_noise(
-    action_noise: Any, shape: tuple[int, ...], n_envs: int, color: float, random_episodes: float
+    action_noise: Any,
+    shape: tuple[int, ...],
+    n_envs: int,
+    color: float,
+    random_episodes: float,
 ) -> ActionNoise | None:
     """Return the noise that a checked ``action_noise`` stands for, one per environment.
 
-    :param action_noise: a standard deviation, ``"sigma"``, SB3's noise or None
+    :param action_noise: a standard deviation, an array of them, ``"sigma"``, SB3's noise or None
     :param shape: shape of an action
     :param n_envs: number of environments
     :param color: exponent of the spectrum, see :class:`ColoredNoise`; only for a standard deviation
@@ -31,11 +37,13 @@ def make_action_noise(
         action_noise = action_noise.base_noise
     if isinstance(action_noise, str):
         action_noise = SmoothingNoise(shape)
-    elif not isinstance(action_noise, ActionNoise) and action_noise:
+    elif not isinstance(action_noise, ActionNoise) and np.any(action_noise):
         white = NormalActionNoise(np.zeros(shape), np.full(shape, action_noise))
         action_noise = ColoredNoise(shape, action_noise, color, pure=random_episodes) if color else white
-    if not action_noise or n_envs == 1:
-        return action_noise or None
+    if not isinstance(action_noise, ActionNoise):
+        return None
+    if n_envs == 1:
+        return action_noise
     return VectorizedActionNoise(action_noise, n_envs)
 
 
@@ -46,20 +54,21 @@ def noises(action_noise: ActionNoise | None) -> list[ActionNoise]:
     return [] if action_noise is None else [action_noise]
 
 
-def with_noise(actions: np.ndarray, action_noise: ActionNoise) -> np.ndarray:
-    """Add a sample of the noise and clip to [-1, 1]; in an episode of pure noise return the noise at full strength.
+def with_noise(actions: np.ndarray, action_noise: ActionNoise, bound: float = 1) -> np.ndarray:
+    """Add a sample of the noise and clip to [-bound, bound]; in an episode of pure noise return it at full strength.
 
     Slow noise at full strength reaches places that small or white noise never does. On a sparse reward this decides
     whether the replay buffer contains a success at all.
 
     :param actions: scaled to [-1, 1], ``(n_envs, m)``
     :param action_noise: noise of one environment, or vectorised
+    :param bound: infinity if the result is decoded, since clipped options would tie
     """
     sample = np.broadcast_to(action_noise(), actions.shape)
-    noisy = np.clip(actions + sample, -1, 1)
+    noisy = np.clip(actions + sample, -bound, bound)
     for i, noise in enumerate(noises(action_noise)):
-        if isinstance(noise, ColoredNoise) and noise.scale and noise.is_pure:
-            noisy[i] = np.clip(sample[i] / noise.scale, -1, 1)
+        if isinstance(noise, ColoredNoise) and np.all(noise.scale) and noise.is_pure:
+            noisy[i] = np.clip(sample[i] / noise.scale, -bound, bound)
     return noisy
 
 
@@ -89,7 +98,7 @@ class ColoredNoise(ActionNoise):
     The sequence is a function of one seed from SB3's generator, so seed and step are the whole state.
 
     :param shape: shape of an action
-    :param scale: standard deviation
+    :param scale: standard deviation, or one for each component
     :param beta: the color
     :param period: steps of a sequence, and the longest wave in it
     :param pure: probability that the actions of a sequence are pure noise
@@ -98,7 +107,7 @@ class ColoredNoise(ActionNoise):
     def __init__(
         self,
         shape: tuple[int, ...],
-        scale: float,
+        scale: float | np.ndarray,
         beta: float,
         period: int = 1_000,
         pure: float = 0.0,

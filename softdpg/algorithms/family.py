@@ -14,10 +14,13 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from softdpg.algorithms.actions import Layout
 from softdpg.algorithms.networks import Array, Critics
 from softdpg.algorithms.smoothing import (
     Scale,
     centered_gradient,
+    choice_gradient,
+    gate_gradient,
     gaussian_perturbations,
     log_sigma_gradient,
     paper_gradient,
@@ -37,19 +40,34 @@ class ActionValue:
     :param reduction: how its values are combined, ``"min"`` or ``"mean"``
     :param params: parameters of the ensemble
     :param observations: s, ``(batch, d)``
+    :param layout: how actions decode; then ``Q(s, decode(u))`` is a function of the actor's output u. None for a Box
     """
 
     critics: Critics
     reduction: CriticReduction
     params: Any
     observations: Array
+    layout: Layout | None = None
+
+    @property
+    def bound(self) -> float:
+        """Bound of a perturbed action. A layout clips numbers itself, and clipped options would tie."""
+        return 1 if self.layout is None else jnp.inf
 
     def __call__(self, actions: Array) -> jax.Array:
         """``Q(s, a)`` for one action per state: ``(batch, m)`` to ``(batch,)``."""
+        if self.layout is not None:
+            actions = self.layout.decode(actions)
         return self._reduced(self.critics.apply(self.params, self.observations, actions))
 
     def at_samples(self, actions: Array) -> jax.Array:
         """``Q(s, a_i)`` for N actions per state: ``(N, m, batch)`` to ``(N, batch)``."""
+        return self.at_executed(actions if self.layout is None else self.layout.execute(actions, axis=-2))
+
+    def at_executed(self, actions: Array) -> jax.Array:
+        """``Q(s, a_i)`` for N executed actions per state: ``(N, m, batch)`` to ``(N, batch)``."""
+        if self.layout is not None:
+            actions = self.layout.masked(actions, axis=-2)
         return self._reduced(self.critics.at_actions(self.params, self.observations, actions))
 
     def _reduced(self, values: jax.Array) -> jax.Array:
@@ -116,7 +134,7 @@ class SmoothedTarget:
     def __call__(self, q: ActionValue, actions: jax.Array, key: jax.Array, sigma: Scale) -> jax.Array:
         """Average over N perturbed actions per state."""
         w = gaussian_perturbations(key, self.n_samples, actions.shape[::-1], self.antithetic)
-        return smoothed_value(q.at_samples(perturbed(actions.T, w, sigma, low=-1, high=1)))
+        return smoothed_value(q.at_samples(perturbed(actions.T, w, sigma, low=-q.bound, high=q.bound)))
 
 
 @dataclass(frozen=True)
@@ -148,7 +166,7 @@ class SmoothedGradient:
     def __call__(self, q: ActionValue, actions: jax.Array, key: jax.Array, sigma: Scale) -> ActionGradient:
         """Estimate the gradient from N perturbed actions per state."""
         w = gaussian_perturbations(key, self.n_samples, actions.shape[::-1], self.antithetic)
-        samples = perturbed(actions.T, w, sigma, low=-1, high=1)
+        samples = perturbed(actions.T, w, sigma, low=-q.bound, high=q.bound)
         values = q.at_samples(samples)
         if self.estimator == "paper":
             gradient = paper_gradient(actions.T, samples, values, sigma)
@@ -159,17 +177,99 @@ class SmoothedGradient:
 
 
 @dataclass(frozen=True)
+class DecodedGradient:
+    """``grad_u E[Q(s, decode(u + sigma w))]`` at ``u = pi(s)``: exact in each gate's and each option's own noise.
+
+    This is Theorem 1 with one expectation in closed form (:func:`~softdpg.algorithms.smoothing.gate_gradient`,
+    :func:`~softdpg.algorithms.smoothing.choice_gradient`). N samples average over the noise of the other entries.
+    Gates and choices need only values of the critic. Numbers follow the critic's derivative at the samples.
+
+    :param n_samples: N
+    :param antithetic: sample the noise in pairs (w, -w)
+    """
+
+    n_samples: int
+    antithetic: bool = True
+
+    def __call__(self, q: ActionValue, actions: jax.Array, key: jax.Array, sigma: Scale) -> ActionGradient:
+        """Evaluate each gate and each option with the other entries at their samples."""
+        layout = q.layout
+        assert layout is not None
+        u, m = actions.T, layout.size
+        w = gaussian_perturbations(key, self.n_samples, u.shape, self.antithetic)
+        samples = perturbed(u, w, sigma)
+        executed = layout.execute(samples, axis=-2)
+        scales = jnp.broadcast_to(jnp.asarray(sigma), (m,))
+        gates = [i for block in layout.of_kind("gate") for i in range(block.start, block.stop)]
+        choices = layout.of_kind("choice")
+        # Besides the samples: the samples with one gate flipped, or with one option of one choice taken.
+        variants = [executed.at[:, i].multiply(-1) for i in gates]
+        for _, start, stop in choices:
+            options = jnp.eye(stop - start, dtype=executed.dtype)
+            variants += [executed.at[:, start:stop].set(option[:, None]) for option in options]
+        values = q.at_executed(jnp.concatenate([executed, *variants])).reshape(-1, self.n_samples, len(actions))
+        gradient = self._numbers(q, u, w, sigma) if layout.of_kind("box") else jnp.zeros_like(u)
+        for value, i in zip(values[1:], gates, strict=False):
+            gain = executed[:, i] * (values[0] - value)  # Q(on) - Q(off)
+            gradient = gradient.at[i].set(gate_gradient(u[i], gain, scales[i]))
+        first = 1 + len(gates)
+        for _, start, stop in choices:
+            ascent = choice_gradient(
+                u[start:stop], samples[:, start:stop], values[first : first + stop - start], scales[start:stop]
+            )
+            gradient = gradient.at[start:stop].set(ascent)
+            first += stop - start
+        return ActionGradient(gradient.T, smoothed_value(values[0]))
+
+    @staticmethod
+    def _numbers(q: ActionValue, u: jax.Array, w: jax.Array, sigma: Scale) -> jax.Array:
+        """Derivative of the mean value by u, ``(m, batch)``: that of numbers, and 0 for gates and choices."""
+        values, pullback = jax.vjp(lambda u: smoothed_value(q.at_samples(perturbed(u, w, sigma))), u)
+        return pullback(jnp.ones_like(values))[0]
+
+
+@dataclass(frozen=True)
+class StraightThroughGradient:
+    """The critic's derivative at N decoded samples, as if decoding were the identity. A rival of Theorem 1.
+
+    :param n_samples: N
+    :param antithetic: sample the noise in pairs (w, -w)
+    """
+
+    n_samples: int
+    antithetic: bool = True
+
+    def __call__(self, q: ActionValue, actions: jax.Array, key: jax.Array, sigma: Scale) -> ActionGradient:
+        """Differentiate the critic at the executed actions."""
+        layout = q.layout
+        assert layout is not None
+        w = gaussian_perturbations(key, self.n_samples, actions.shape[::-1], self.antithetic)
+
+        def value(u: jax.Array) -> jax.Array:
+            samples = perturbed(u, w, sigma)
+            executed = layout.execute(samples, axis=-2)
+            decoded = jnp.asarray(layout.decoded)[:, None]
+            through = samples + jax.lax.stop_gradient(executed - samples)
+            return smoothed_value(q.at_executed(jnp.where(decoded, through, executed)))
+
+        values, pullback = jax.vjp(value, actions.T)
+        return ActionGradient(pullback(jnp.ones_like(values))[0].T, values)
+
+
+@dataclass(frozen=True)
 class Row:
     """One algorithm of the family.
 
     :param next_value: how the value of the next state is computed
     :param action_gradient: how the gradient with respect to the action is computed
     :param critic_reduction: how the critics are combined, ``"min"`` or ``"mean"``
+    :param layout: how the actor's output decodes into actions; None for a Box
     """
 
     next_value: NextValue
     action_gradient: GradientRule
     critic_reduction: CriticReduction
+    layout: Layout | None = None
 
 
 # fmt: off

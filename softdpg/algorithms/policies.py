@@ -17,6 +17,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor, NatureCNN
 from stable_baselines3.common.type_aliases import Schedule
 
+from softdpg.algorithms.actions import flat_space, make_layout, to_env
 from softdpg.algorithms.cnn import make_nature_cnn
 from softdpg.algorithms.networks import (
     ActionLayer,
@@ -100,7 +101,8 @@ class DDPGPolicy(BasePolicy):
 
     :param observation_space: Box, MultiBinary, Discrete or MultiDiscrete (one-hot), or a Dict of them (its parts are
         flattened and joined)
-    :param action_space: bounded Box; the networks work in actions scaled to [-1, 1]
+    :param action_space: bounded Box, Discrete, MultiDiscrete, MultiBinary, or Tuple and Dict of them; the networks
+        work in [-1, 1]^m, see :mod:`softdpg.algorithms.actions`
     :param lr_schedule: not used; SB3 passes it to every policy
     :param net_arch: units of each hidden layer, or ``{"pi": [...], "qf": [...]}`` for different ones of actor and
         critics
@@ -124,7 +126,6 @@ class DDPGPolicy(BasePolicy):
     :param features_extractor_kwargs: arguments of ``NatureCNN``
     """
 
-    action_space: spaces.Box
     qf: Critics
     actor_state: TargetedState
     qf_state: TargetedState
@@ -133,7 +134,7 @@ class DDPGPolicy(BasePolicy):
     def __init__(
         self,
         observation_space: spaces.Space,
-        action_space: spaces.Box,
+        action_space: spaces.Space,
         lr_schedule: Schedule,
         net_arch: Sequence[int] | dict[str, Sequence[int]] = (400, 300),
         action_layer: ActionLayer | None = None,
@@ -193,7 +194,8 @@ class DDPGPolicy(BasePolicy):
             for _ in range(2)
         ]
         self.images = (normalize_images and not cnn, cnn)  # divide them by 255, leave them as pixels
-        action_dim = int(np.prod(action_space.shape))
+        self.layout = make_layout(action_space)
+        action_dim = int(np.prod(flat_space(action_space).shape))
         standardize = bool(standardize) and not cnn
         self._actor = make_actor(action_dim, pi, activation_fn, layer_norm, extractors[0], standardize)
         entry: ActionLayer = action_layer or ("second" if len(qf) > 1 else "input")
@@ -300,13 +302,20 @@ class DDPGPolicy(BasePolicy):
         state: tuple[np.ndarray, ...] | None = None,
         episode_start: np.ndarray | None = None,
         deterministic: bool = False,
-    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
-        """Actions of the environment for one observation or a batch of them; see SB3."""
+    ) -> tuple[Any, tuple[np.ndarray, ...] | None]:
+        """Actions of the environment for one observation or a batch of them; see SB3.
+
+        A batch of Tuple or Dict actions is a list of tuples or dicts.
+        """
         if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
             raise ValueError("observation is a tuple: of `observation, info = env.reset()` give the observation alone")
         observations, vectorized = self.prepare_obs(observation)
-        actions = np.asarray(self._predict(observations, deterministic)).reshape(-1, *self.action_space.shape)
-        actions = self.unscale_action(np.clip(actions, -1, 1))
+        actions: Any = np.asarray(self._predict(observations, deterministic))
+        if self.layout is not None:
+            actions = to_env(self.action_space, self.layout.execute(actions))
+        else:
+            assert self.action_space.shape is not None
+            actions = self.unscale_action(np.clip(actions.reshape(-1, *self.action_space.shape), -1, 1))
         return actions if vectorized else actions[0], state
 
     def prepare_obs(self, observation: np.ndarray | dict[str, np.ndarray]) -> tuple[np.ndarray, bool]:

@@ -151,7 +151,7 @@ class Hyperparameter:
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value, as for :data:`Check`; empty if nothing is."""
         if not has_type(value, self.type):
-            return f"must be {type_name(self.type)}, got {value!r}"
+            return f"must be {type_name(self.type)}, got {repr(value)[:100]}"
         return self.check(value)
 
 
@@ -243,9 +243,11 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         Hyperparameter("target_policy_noise", float, not_negative, search=Range(0.05, 0.5)),
         Hyperparameter("target_noise_clip", float, not_negative),
         Hyperparameter("smooth_target", bool),
-        Hyperparameter("actor_gradient", Literal["smoothed", "exact"]),
+        Hyperparameter("actor_gradient", Literal["auto", "exact", "smoothed", "straight-through"]),
         Hyperparameter("critic_reduction", Literal["min", "mean"]),
         Hyperparameter("n_steps", int, at_least(1)),
+        Hyperparameter("discrete_sigma", float, positive),
+        Hyperparameter("discrete_noise", float, not_negative),
     )
 }
 

@@ -110,6 +110,54 @@ def centered_gradient(w: jax.Array, values: jax.Array, sigma: Scale, antithetic:
     return _mean(w * advantages[:, None]) / sigma
 
 
+def gate_gradient(u: jax.Array, gain: jax.Array, sigma: Scale) -> jax.Array:
+    """Estimate the derivative of ``E[f]`` by ``u`` where ``f`` is on if ``u + sigma w > 0`` and off otherwise.
+
+    The expectation over ``w`` is exact, ``phi(u / sigma) / sigma * mean_i (f_i(on) - f_i(off))``, where ``phi`` is the
+    density of N(0, 1) and i counts the samples of everything else.
+
+    :param u: ``(...)``
+    :param gain: ``f_i(on) - f_i(off)``, ``(N, ...)``
+    :param sigma: scale of the noise of this gate, a number
+    :return: ``(...)``
+    """
+    assert_ranks(gain=(gain, jnp.ndim(u) + 1), sigma=(sigma, 0))  # type: ignore[arg-type]
+    return _density(u / sigma) / sigma * gain.mean(axis=0)
+
+
+def choice_gradient(u: jax.Array, perturbed_u: jax.Array, values: jax.Array, sigma: Scale) -> jax.Array:
+    """Estimate the gradient of ``E[f]`` by ``u`` where ``f`` takes the option with the largest ``u_j + sigma_j w_j``.
+
+    With the noise of the other options fixed, option j wins if ``u_j + sigma_j w_j`` exceeds the largest of the others,
+    ``M_ij``. The expectation over ``w_j`` is exact:
+
+        mean_i phi((M_ij - u_j) / sigma_j) / sigma_j * (f_i(j) - f_i(best other))
+
+    :param u: ``(k, ...)``
+    :param perturbed_u: ``u + sigma w_i``, ``(N, k, ...)``
+    :param values: ``f_i`` with each option taken, ``(k, N, ...)``
+    :param sigma: scale of the noise, ``(k,)``
+    :return: ``(k, ...)``
+    """
+    k = len(u)
+    assert_ranks(perturbed_u=(perturbed_u, jnp.ndim(u) + 1), values=(values, jnp.ndim(u) + 1), sigma=(sigma, 1))  # type: ignore[arg-type]
+    if k == 1:
+        return jnp.zeros_like(u)
+    gradients = []
+    for j in range(k):
+        others = jnp.array([i for i in range(k) if i != j])
+        rivals = perturbed_u[:, others]
+        best = jnp.take_along_axis(values[others], jnp.argmax(rivals, axis=1)[None], axis=0)[0]
+        weight = _density((rivals.max(axis=1) - u[j]) / sigma[j]) / sigma[j]  # type: ignore[index]
+        gradients.append((weight * (values[j] - best)).mean(axis=0))
+    return jnp.stack(gradients)
+
+
+def _density(x: jax.Array) -> jax.Array:
+    """Density of N(0, 1)."""
+    return jnp.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)
+
+
 def log_sigma_gradient(w: jax.Array, values: jax.Array) -> jax.Array:
     """Estimate ``d/d log sigma_j E[f(x + sigma w)] = E[f(x + sigma w) (w_j^2 - 1)]`` from antithetic pairs.
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
+from softdpg.algorithms.actions import ActiveIf
 from softdpg.algorithms.base import DPGAlgorithm, Sigma
 from softdpg.algorithms.exploration import Exploration
 from softdpg.algorithms.family import FAMILY, Estimator, Row, SmoothedGradient, SmoothedTarget
@@ -24,7 +25,8 @@ class SoftDDPG(DPGAlgorithm):
     only values of the critic, not its derivative. The agent works in actions scaled to [-1, 1].
 
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"`` for images, or ``"MultiInputPolicy"`` for Dict observations
-    :param env: environment with a bounded Box action space, or its id
+    :param env: environment, or its id; its actions are a bounded Box, Discrete, MultiDiscrete, MultiBinary, or Tuple
+        and Dict of them
     :param learning_rate: step size of the actor: a number, or a schedule of the remaining progress (from 1 to 0)
     :param buffer_size: number of transitions in the replay buffer
     :param learning_starts: number of steps with uniformly random actions before learning starts
@@ -34,7 +36,8 @@ class SoftDDPG(DPGAlgorithm):
     :param train_freq: steps of the environment between two calls of the update, or ``(1, "episode")``
     :param gradient_steps: updates per call; -1 for as many as steps were taken
     :param action_noise: exploration: the standard deviation of Gaussian noise in scaled actions, ``"sigma"`` for the
-        scale of the smoothing, an ``ActionNoise`` of SB3, or None
+        scale of the smoothing, a list with one standard deviation for each output of the actor, an ``ActionNoise`` of
+        SB3, or None
     :param replay_buffer_class: class of the replay buffer; None for the fastest one that fits the observations
     :param replay_buffer_kwargs: further arguments of the replay buffer
     :param optimize_memory_usage: store observations once instead of twice, with SB3's ``ReplayBuffer``
@@ -46,7 +49,8 @@ class SoftDDPG(DPGAlgorithm):
     :param device: ``"auto"`` for JAX's default, or ``"cpu"``, ``"gpu"``, ``"tpu"``
     :param _init_setup_model: build the networks at once
     :param sigma: scale of the smoothing noise, in actions scaled to [-1, 1]: a number, a schedule of the remaining
-        progress (``linear:START:END`` on the command line), or ``"auto"`` to learn it for each action component
+        progress (``linear:START:END`` on the command line), ``"auto"`` to learn it for each action component, or a list
+        with one number for each output of the actor
     :param n_samples: N, number of smoothing samples per state
     :param estimator: estimator of the smoothed gradient: ``"centered"`` (unclipped score and a baseline: no bias near
         the action bounds, less variance) or ``"paper"`` (Algorithm 1 to the letter)
@@ -55,9 +59,15 @@ class SoftDDPG(DPGAlgorithm):
     :param policy_delay: number of critic updates per update of the actor
     :param stats_window_size: number of episodes over which SB3 averages its statistics
     :param qf_learning_rate: step size of the critic, a number or a schedule; None for that of the actor
+    :param discrete_sigma: scale of the smoothing noise of discrete and on/off actions, where ``sigma`` is one number
+    :param discrete_noise: standard deviation of the exploration noise of discrete and on/off actions, where
+        ``action_noise`` is one number
+    :param active_if: parts of the action that are parameters of an option, see
+        :class:`~softdpg.algorithms.soft_td3.SoftTD3`
     """
 
     policy_defaults: ClassVar[dict[str, Any]] = {"net_arch": [400, 300], "action_layer": "second"}
+    decodes = True
     n_samples: int
     estimator: Estimator
     antithetic: bool
@@ -93,6 +103,9 @@ class SoftDDPG(DPGAlgorithm):
         policy_delay: int = 1,
         stats_window_size: int = 100,
         qf_learning_rate: float | Schedule | None = None,
+        discrete_sigma: float = 0.5,
+        discrete_noise: float = 0.5,
+        active_if: ActiveIf | None = None,
     ) -> None:
         super().__init__(
             policy=policy,
@@ -123,6 +136,9 @@ class SoftDDPG(DPGAlgorithm):
             policy_delay=policy_delay,
             stats_window_size=stats_window_size,
             qf_learning_rate=qf_learning_rate,
+            discrete_sigma=discrete_sigma,
+            discrete_noise=discrete_noise,
+            active_if=active_if,
         )
 
     def _check_arguments(self) -> None:
@@ -131,7 +147,7 @@ class SoftDDPG(DPGAlgorithm):
             raise ValueError(f"n_samples must be even for antithetic pairs (w, -w), got {self.n_samples}")
         if self.estimator == "centered" and self.n_samples < 2:
             raise ValueError("n_samples must be at least 2 for the baseline of the centered estimator")
-        if self.sigma == "auto" and not (self.antithetic and self.n_samples >= 4):
+        if isinstance(self.sigma, str) and not (self.antithetic and self.n_samples >= 4):
             raise ValueError('sigma="auto" needs antithetic pairs and n_samples of at least 4')
 
     @property
@@ -140,4 +156,4 @@ class SoftDDPG(DPGAlgorithm):
         n_samples, antithetic = int(self.n_samples), bool(self.antithetic)
         target = SmoothedTarget(n_samples, antithetic)
         gradient = SmoothedGradient(n_samples, self.estimator, antithetic)
-        return Row(target, gradient, FAMILY["SoftDDPG"].critic_reduction)
+        return Row(target, gradient, FAMILY["SoftDDPG"].critic_reduction, self.layout)

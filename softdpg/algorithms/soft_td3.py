@@ -2,21 +2,29 @@
 
 from typing import Any, ClassVar, Literal
 
+from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
+from softdpg.algorithms.actions import ActiveIf
 from softdpg.algorithms.base import DPGAlgorithm, Sigma
 from softdpg.algorithms.exploration import Exploration
 from softdpg.algorithms.family import (
     CriticGradient,
     CriticReduction,
+    DecodedGradient,
     ExactTarget,
+    GradientRule,
     Row,
     SmoothedGradient,
     SmoothedTarget,
+    StraightThroughGradient,
 )
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.replay.batches import keeps_n_steps
+from softdpg.replay.spaces import SpaceError
+
+ActorGradient = Literal["auto", "exact", "smoothed", "straight-through"]
 
 
 class SoftTD3(DPGAlgorithm):
@@ -26,8 +34,12 @@ class SoftTD3(DPGAlgorithm):
     standardised observations, 3-step returns and coloured exploration noise make it fast in CPU time and let it find
     sparse rewards. The agent works in actions scaled to [-1, 1].
 
+    Discrete, on/off and mixed actions are decoded from the actor's output, and the critics see the executed action
+    (:mod:`softdpg.algorithms.actions`). Their gradient needs only values of the critics.
+
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"`` for images, or ``"MultiInputPolicy"`` for Dict observations
-    :param env: environment with a bounded Box action space, or its id
+    :param env: environment, or its id; its actions are a bounded Box, Discrete, MultiDiscrete, MultiBinary, or Tuple
+        and Dict of them
     :param learning_rate: step size of actor and critics: a number, or a schedule of the remaining progress (from 1 to
         0)
     :param buffer_size: number of transitions in the replay buffer
@@ -38,7 +50,8 @@ class SoftTD3(DPGAlgorithm):
     :param train_freq: steps of the environment between two calls of the update, or ``(1, "episode")``
     :param gradient_steps: updates per call; -1 for as many as steps were taken
     :param action_noise: exploration: the standard deviation of Gaussian noise in scaled actions, ``"sigma"`` for the
-        scale of the smoothing, an ``ActionNoise`` of SB3, or None
+        scale of the smoothing, a list with one standard deviation for each output of the actor, an ``ActionNoise`` of
+        SB3, or None
     :param replay_buffer_class: class of the replay buffer; None for the fastest one that fits the observations
     :param replay_buffer_kwargs: further arguments of the replay buffer
     :param n_steps: number of rewards summed before the critics' value (n-step returns). The default falls back to 1
@@ -53,17 +66,26 @@ class SoftTD3(DPGAlgorithm):
     :param device: ``"auto"`` for JAX's default, or ``"cpu"``, ``"gpu"``, ``"tpu"``
     :param _init_setup_model: build the networks at once
     :param sigma: scale of the smoothing noise, in actions scaled to [-1, 1]: a number, a schedule of the remaining
-        progress (``linear:START:END`` on the command line), or ``"auto"`` to learn it for each action component
+        progress (``linear:START:END`` on the command line), ``"auto"`` to learn it for each action component, or a list
+        with one number for each output of the actor
     :param n_samples: N, number of smoothing samples per state, in pairs (w, -w)
     :param smooth_target: smooth the Bellman target over N samples of the next action; False for no noise in the target
-    :param actor_gradient: ``"exact"`` for the derivative of the critics, or ``"smoothed"`` for the gradient from their
-        values at N samples
+    :param actor_gradient: ``"auto"`` for the derivative of the critics where it exists, and the smoothed gradient in
+        closed form for discrete actions; ``"exact"`` for the derivative of the critics; ``"smoothed"`` for the gradient
+        from their values at N samples; ``"straight-through"`` for their derivative as if actions were not decoded
     :param critic_reduction: how the critics are combined: ``"min"`` or ``"mean"``
     :param noise_color: exponent of the spectrum of the exploration noise: 0 for white, 1 for pink noise, which explores
         further
     :param random_episodes: probability that an episode's actions are pure coloured noise, which finds rewards that the
         policy has never met
     :param saturation_penalty: L2 penalty on the actor's pre-tanh output, which frees actions that are stuck at a bound
+    :param discrete_sigma: scale of the smoothing noise of discrete and on/off actions, where ``sigma`` is one number
+    :param discrete_noise: standard deviation of the exploration noise of discrete and on/off actions, where
+        ``action_noise`` is one number
+    :param active_if: parts of the action that are parameters of an option, and reach the critics only with it:
+        ``{"power": "on"}`` for one bit of ``on`` per number of ``power``, or ``{"angle": ["mode", 2]}`` for option 2 of
+        ``mode``. Parts of a Tuple are named by their index, nested ones by a tuple. None for the parameters of
+        ``Tuple(Discrete(n), Tuple(Box, ..., Box))``
     """
 
     policy_defaults: ClassVar[dict[str, Any]] = {
@@ -74,9 +96,10 @@ class SoftTD3(DPGAlgorithm):
         "standardize": True,
         "optimizer_kwargs": {"b1": 0.5},
     }
+    decodes = True
     n_samples: int
     smooth_target: bool
-    actor_gradient: Literal["exact", "smoothed"]
+    actor_gradient: ActorGradient
     critic_reduction: CriticReduction
 
     def __init__(
@@ -107,11 +130,14 @@ class SoftTD3(DPGAlgorithm):
         sigma: Sigma = 0.2,
         n_samples: int = 4,
         smooth_target: bool = True,
-        actor_gradient: Literal["exact", "smoothed"] = "exact",
+        actor_gradient: ActorGradient = "auto",
         critic_reduction: CriticReduction = "mean",
         noise_color: float = 1.0,
         random_episodes: float = 0.05,
         saturation_penalty: float = 1e-3,
+        discrete_sigma: float = 0.5,
+        discrete_noise: float = 0.5,
+        active_if: ActiveIf | None = None,
     ) -> None:
         sums_rewards = (
             keeps_n_steps(replay_buffer_class)
@@ -149,13 +175,16 @@ class SoftTD3(DPGAlgorithm):
             noise_color=noise_color,
             random_episodes=random_episodes,
             saturation_penalty=saturation_penalty,
+            discrete_sigma=discrete_sigma,
+            discrete_noise=discrete_noise,
+            active_if=active_if,
         )
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
         if self.n_samples % 2:
             raise ValueError(f"n_samples must be even for antithetic pairs (w, -w), got {self.n_samples}")
-        if self.sigma == "auto" and (self.actor_gradient == "exact" or self.n_samples < 4):
+        if isinstance(self.sigma, str) and (self.actor_gradient != "smoothed" or self.n_samples < 4):
             raise ValueError('sigma="auto" needs actor_gradient="smoothed" and n_samples of at least 4')
         if self.random_episodes and not self.noise_color:
             raise ValueError(
@@ -169,6 +198,22 @@ class SoftTD3(DPGAlgorithm):
         n_samples = int(self.n_samples)
         return Row(
             SmoothedTarget(n_samples) if self.smooth_target else ExactTarget(),
-            CriticGradient() if self.actor_gradient == "exact" else SmoothedGradient(n_samples),
+            self._gradient_rule(n_samples),
             self.critic_reduction,
+            self.layout,
         )
+
+    def _gradient_rule(self, n_samples: int) -> GradientRule:
+        if self.actor_gradient == "smoothed":
+            return SmoothedGradient(n_samples)
+        if self.layout is None:
+            return CriticGradient()
+        return DecodedGradient(n_samples) if self.actor_gradient == "auto" else StraightThroughGradient(n_samples)
+
+    def _check_action_space(self, space: spaces.Space) -> None:
+        super()._check_action_space(space)
+        if self.actor_gradient == "exact" and not isinstance(space, spaces.Box):
+            raise SpaceError(
+                f'actor_gradient="exact" needs a Box action space, got {space}: discrete actions have no derivative. '
+                'Use SoftTD3 with actor_gradient="auto"'
+            )

@@ -5,6 +5,7 @@ gradient, is a :class:`~softdpg.algorithms.family.Row` of the family's table.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -93,14 +94,14 @@ def update(qf: Critics, row: Row, with_actor: bool | Array, learned: Learned, ba
     joint = qf.critic.batch_norm  # then s' is evaluated with (s, a), in one pass of the same networks
     if not joint:
         targets = bellman_target(
-            ActionValue(qf, row.critic_reduction, critics.target_params, batch.next_observations)
+            ActionValue(qf, row.critic_reduction, critics.target_params, batch.next_observations, row.layout)
         )
 
     def critic_loss(params: Any) -> tuple[jax.Array, tuple[jax.Array, Any]]:
         if joint:
-            next_q = JointValue(qf, row.critic_reduction, params, batch.next_observations, batch)
+            next_q = JointValue(qf, row.critic_reduction, params, batch.next_observations, row.layout, batch)
             y = jax.lax.stop_gradient(bellman_target(next_q))
-            values, statistics = next_q.current
+            values, statistics = next_q.current[-1]
         else:
             y, values, statistics = targets, qf.apply(params, batch.observations, batch.actions), None
         return 0.5 * jnp.mean((y - values) ** 2, axis=-1).sum(), (values, statistics)
@@ -119,7 +120,7 @@ def update(qf: Critics, row: Row, with_actor: bool | Array, learned: Learned, ba
         unsquashed = partial(actor.apply_fn, method="unsquashed")
         u, pullback = jax.vjp(lambda params: unsquashed(params, batch.observations), actor.params)
         actions = jnp.tanh(u)
-        q = ActionValue(qf, row.critic_reduction, critics.params, batch.observations)
+        q = ActionValue(qf, row.critic_reduction, critics.params, batch.observations, row.layout)
         ascent = row.action_gradient(q, actions, actor_key, sigma)
         uphill = ascent.gradient * (1 - actions**2) - 2 * rates.saturation_penalty * u
         (gradient,) = pullback(-uphill / len(actions))
@@ -240,28 +241,29 @@ def with_statistics(state: TargetedState, statistics: dict[str, jax.Array] | Non
 # Batch-normalised critics
 
 
+@dataclass(frozen=True)
 class JointValue(ActionValue):
     """``Q(s', .)`` of critics that are normalised over (s, a) and (s', a') together, as in CrossQ.
 
     Evaluating the next actions also evaluates (s, a), because both need the statistics of the joint batch.
 
     :param batch: the transitions
+    :param current: receives the values of (s, a), ``(n, batch)``, and the statistics of the joint batch
     """
 
-    def __init__(self, critics: Critics, reduction: Any, params: Any, observations: Array, batch: Batch) -> None:
-        super().__init__(critics, reduction, params, observations)
-        object.__setattr__(self, "batch", batch)
+    batch: Batch
+    current: list[tuple[jax.Array, Any]] = field(default_factory=list)
 
     def __call__(self, actions: Array) -> jax.Array:
         """``Q(s', a')`` for one action per state: ``(batch, m)`` to ``(batch,)``."""
         return self.at_samples(actions.T[None])[0]
 
-    def at_samples(self, actions: Array) -> jax.Array:
-        """``Q(s', a'_i)`` for N actions per state: ``(N, m, batch)`` to ``(N, batch)``."""
+    def at_executed(self, actions: Array) -> jax.Array:
+        """``Q(s', a'_i)`` for N executed actions per state: ``(N, m, batch)`` to ``(N, batch)``."""
         values, statistics = self.critics.joint(
             self.params, self.batch.observations, self.batch.actions, self.observations, actions
         )
-        object.__setattr__(self, "current", (values[:, 0], statistics))
+        self.current.append((values[:, 0], statistics))
         return self._reduced(values[:, 1:])
 
 

@@ -6,11 +6,13 @@ resume from their checkpoints.
 """
 
 import json
+import os
 import subprocess
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ from softdpg.errors import UserError, near_matches
 from softdpg.experiments.local import cores, failure_message, start_run
 from softdpg.runs.config import RunConfig, flag
 from softdpg.runs.directory import Evaluations, RunDirectory
+from softdpg.runs.display import say_error
 from softdpg.runs.environments import check_goals, check_normalizable, make_env
 from softdpg.runs.files import InUseError, locked
 from softdpg.runs.flags import write_config_file
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 EVALUATIONS = 20  # of a trial by default; the search may stop the trial after each
 WARMUP = 5  # the search stops no trial in the first fifth of its steps
 POLL_SECONDS = 0.5
+LOCK_SECONDS = 5.0  # that another process may hold the database
 DATABASE, BEST, IMPORTANCE = "study.db", "best.yaml", "importance.png"
 
 
@@ -79,7 +83,7 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
     out = out.expanduser().absolute()
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is not a directory")
-    if out.is_dir() and not (out / DATABASE).exists() and any(out.iterdir()):
+    if out.is_dir() and not os.path.lexists(out / DATABASE) and any(out.iterdir()):
         raise UserError(f"--out {out} is not empty and not a directory of softdpg tune")
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -92,8 +96,8 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
             code = search.run(workers)
     except InUseError:
         raise UserError(f"another process is working on {out}") from None
-    search.write_results()
-    return code
+    outcome = search.write_results()
+    return code or outcome
 
 
 def searched(base: RunConfig, params: Sequence[str] | None) -> list[str]:
@@ -119,26 +123,56 @@ def searched(base: RunConfig, params: Sequence[str] | None) -> list[str]:
 
 
 def _study(base: RunConfig, names: list[str], out: Path) -> "optuna.Study":
+    """Open the database of a search, or create it; raise ``UserError`` if it is damaged or belongs to another one."""
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(
-        storage=f"sqlite:///{out / DATABASE}",
-        study_name="softdpg",
-        direction="maximize",
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=base.steps // WARMUP),
-        load_if_exists=True,
-    )
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    path = out / DATABASE
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file() or not path.stat().st_size):
+        raise UserError(f"{path} is damaged: it is empty, a link or not a file; choose another --out")
+    try:
+        timeout = {"connect_args": {"timeout": LOCK_SECONDS}}
+        study = optuna.create_study(
+            storage=optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs=timeout),
+            study_name="softdpg",
+            direction="maximize",
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=base.steps // WARMUP),
+            load_if_exists=True,
+        )
+        trials = study.get_trials(deepcopy=False)
+        stored = study.user_attrs.get("softdpg")
+        _check_trials(trials)
+    except Exception as error:  # whatever Optuna, SQLAlchemy and SQLite raise for a damaged file
+        raise UserError(f"{path} cannot be read: {_reason(error)}; choose another --out") from None
     # After a resume the sampler must not repeat its samples, so its seed depends on the number of trials.
-    begun = len(study.get_trials(deepcopy=False))
-    study.sampler = optuna.samplers.TPESampler(seed=base.seed + begun, constant_liar=True)
+    study.sampler = optuna.samplers.TPESampler(seed=base.seed + len(trials), constant_liar=True)
     settings = {"settings": base.to_json(), "params": names}
-    stored = study.user_attrs.get("softdpg")
     if stored is None:
         study.set_user_attr("softdpg", settings)
     elif stored != json.loads(json.dumps(settings)):
         raise UserError(f"{out} holds a search with other settings; choose another --out")
     return study
+
+
+def _check_trials(trials: Sequence[Any]) -> None:
+    """Raise ``ValueError`` for the first trial that a search cannot have written."""
+    if [trial.number for trial in trials] != list(range(len(trials))):
+        raise ValueError("a trial is missing")
+    for trial in trials:
+        for name, value in trial.params.items():
+            known = name in HYPERPARAMETERS and trial.distributions[name] == _distribution(name)
+            if not known or HYPERPARAMETERS[name].wrong(_value(value)):
+                raise ValueError(f"trial {trial.number} has an invalid value of {name[:50]}")
+        scores = [trial.value or 0.0, *trial.intermediate_values.values()]
+        if not all(map(isfinite, scores)) or (trial.value is None and trial.state.name == "COMPLETE"):
+            raise ValueError(f"trial {trial.number} has an invalid score")
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost cause of an error, in one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(str(getattr(error, "orig", None) or error).split())[:200] or type(error).__name__
 
 
 class TuneDisplay:
@@ -275,7 +309,9 @@ class Search:
         if code == 0:
             self.study.tell(trial, final_score(evaluations, self.base.steps))
         elif code is not None:
-            display.say(f"trial {trial.number} failed: {failure_message(directory.path, code)}")
+            message = failure_message(directory.path, code)
+            display.say(f"trial {trial.number} failed: {message}")
+            trial.set_user_attr("failure", message)
             self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
         elif len(evaluations.steps) and trial.should_prune():
             child.terminate()
@@ -286,12 +322,18 @@ class Search:
         del self.running[trial]
         display.ended(self.study.get_trials(deepcopy=False)[trial.number])
 
-    def write_results(self) -> None:
-        """Write the best settings for ``softdpg train --config``, and a figure of the hyperparameters' importance."""
-        complete = [t for t in self.study.get_trials(deepcopy=False) if t.state.name == "COMPLETE"]
+    def write_results(self) -> int:
+        """Write the best settings for ``softdpg train --config``, and a figure of the hyperparameters' importance.
+
+        Return the exit code of the command: 1 if no trial is complete.
+        """
+        trials = self.study.get_trials(deepcopy=False)
+        complete = [t for t in trials if t.state.name == "COMPLETE"]
         if not complete:
-            self.console.print("no trial is finished yet")
-            return
+            failed = [t for t in trials if t.state.name == "FAIL"]
+            first = f"; trial {failed[0].number} failed: {failed[0].user_attrs.get('failure')}" if failed else ""
+            say_error(f"softdpg: no trial of {len(trials)} is complete{first}")
+            return 1
         best = self.study.best_trial
         write_config_file(replace(self.config_of(best.params), seed=self.base.seed), self.out / BEST)
         self.console.print(f"best: trial {best.number} with {best.value:.2f}")
@@ -301,16 +343,26 @@ class Search:
         if len(complete) > 1:
             drawn = draw_importance(self.study, self.out / IMPORTANCE)
             self.console.print(f"wrote {drawn}" if drawn else "too few trials for importance.png", soft_wrap=True)
+        return 0
+
+
+def _distribution(name: str) -> Any:
+    """Return where to search for a hyperparameter, as Optuna describes it."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    space = HYPERPARAMETERS[name].search
+    if isinstance(space, Range):
+        return FloatDistribution(space.low, space.high, log=space.log)
+    # Optuna stores numbers, strings and Booleans.
+    return CategoricalDistribution([json.dumps(value) if isinstance(value, tuple) else value for value in space or ()])
 
 
 def _suggest(trial: "optuna.Trial", name: str) -> None:
-    space = HYPERPARAMETERS[name].search
-    if isinstance(space, Range):
-        trial.suggest_float(name, space.low, space.high, log=space.log)
+    space = _distribution(name)
+    if hasattr(space, "choices"):
+        trial.suggest_categorical(name, space.choices)
     else:
-        assert space is not None
-        # Optuna stores numbers, strings and Booleans.
-        trial.suggest_categorical(name, [json.dumps(value) if isinstance(value, tuple) else value for value in space])
+        trial.suggest_float(name, space.low, space.high, log=space.log)
 
 
 def _value(stored: Any) -> Any:

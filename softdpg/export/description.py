@@ -11,6 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.vec_env import VecNormalize
 
+from softdpg.algorithms.actions import from_env, leaves
 from softdpg.algorithms.networks import STANDARDIZE_EPSILON, STANDARDIZE_LIMIT, relu
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.export.numpy_policy import act
@@ -33,7 +34,7 @@ class Description:
     arrays: dict[str, np.ndarray]
     dtypes: tuple[str, ...]
 
-    def __call__(self, observation: Any) -> np.ndarray:
+    def __call__(self, observation: Any) -> Any:
         """Return the action for one observation, or the actions for a batch.
 
         :param observation: an array, or a dict of arrays for Dict observations
@@ -67,10 +68,13 @@ def describe(policy: DDPGPolicy, normalize: VecNormalize | None = None) -> Descr
         "activation": activation,
         "layer_norm": LAYER_NORM_EPSILON if "norm_0/scale" in arrays else None,
         "input_limit": STANDARDIZE_LIMIT if "input/mean" in arrays else None,
-        "action_shape": list(policy.action_space.shape),
+        "action_shape": list(policy.action_space.shape or ()),
     }
     arrays |= _statistics(parts, normalize)
-    arrays |= {"action/low": policy.action_space.low, "action/high": policy.action_space.high}
+    if isinstance(policy.action_space, spaces.Box):
+        arrays |= {"action/low": policy.action_space.low, "action/high": policy.action_space.high}
+    else:
+        spec["action"] = _action(policy.action_space)
     description = Description(spec, arrays, tuple(np.dtype(space.dtype).name for space in parts.values()))
     _check(description, policy, normalize)
     return description
@@ -78,6 +82,34 @@ def describe(policy: DDPGPolicy, normalize: VecNormalize | None = None) -> Descr
 
 def _parts(space: spaces.Space) -> dict[str | None, spaces.Space]:
     return dict(space.items()) if isinstance(space, spaces.Dict) else {None: space}
+
+
+def _action(space: spaces.Space) -> Any:
+    """Describe an action space that is decoded: nested lists and dicts of its parts, ready for JSON."""
+    parts: dict[tuple[Any, ...], Any] = {}
+    for path, leaf in leaves(space).items():
+        part: dict[str, Any] = {"start": leaf.start, "stop": leaf.stop, "dtype": np.dtype(leaf.space.dtype).name}
+        part["shape"] = list(leaf.space.shape or ())
+        if isinstance(leaf.space, spaces.Box):
+            part |= {"low": leaf.space.low.tolist(), "high": leaf.space.high.tolist()}
+        else:
+            part["sizes"] = [stop - start for kind, a, b in leaf.blocks for start, stop in _entries(kind, a, b)]
+            start = 0 if isinstance(leaf.space, spaces.MultiBinary) else leaf.space.start
+            part["first"] = np.asarray(start).tolist()
+        parts[path] = part
+    return _nested_action(space, (), parts)
+
+
+def _entries(kind: str, start: int, stop: int) -> list[tuple[int, int]]:
+    return [(start, stop)] if kind == "choice" else [(i, i + 1) for i in range(start, stop)]
+
+
+def _nested_action(space: spaces.Space, path: tuple[Any, ...], parts: dict[tuple[Any, ...], Any]) -> Any:
+    if isinstance(space, spaces.Dict):
+        return {"dict": {key: _nested_action(part, (*path, key), parts) for key, part in space.items()}}
+    if isinstance(space, spaces.Tuple):
+        return {"tuple": [_nested_action(part, (*path, i), parts) for i, part in enumerate(space)]}
+    return parts[path]
 
 
 def _layers(policy: DDPGPolicy) -> dict[str, np.ndarray]:
@@ -116,6 +148,15 @@ def _statistics(parts: dict[str | None, spaces.Space], normalize: VecNormalize |
     return {f"observation/{name}": np.concatenate(values).astype(np.float64) for name, values in columns.items()}
 
 
+def _agree(got: Any, expected: Any, policy: DDPGPolicy) -> bool:
+    """Whether two actions are the same up to the order of float32 sums."""
+    if isinstance(policy.action_space, spaces.Box):
+        half_range = 0.5 * (policy.action_space.high - policy.action_space.low)
+        return not np.any(np.abs(got - expected) > TOLERANCE * half_range)
+    executed = [from_env(policy.action_space, [action]) for action in (got, expected)]
+    return not np.any(np.abs(executed[0] - executed[1]) > TOLERANCE)
+
+
 def _check(description: Description, policy: DDPGPolicy, normalize: VecNormalize | None) -> None:
     """Raise ``ValueError`` unless the description acts like the policy, for instance for a user's own network."""
     space = deepcopy(policy.observation_space)  # sampling must not change the generator of the user's space
@@ -124,6 +165,5 @@ def _check(description: Description, policy: DDPGPolicy, normalize: VecNormalize
         sample: Any = space.sample()
         seen: Any = sample if normalize is None else normalize.normalize_obs(sample)
         expected, _ = policy.predict(seen, deterministic=True)
-        half_range = 0.5 * (policy.action_space.high - policy.action_space.low)
-        if np.any(np.abs(description(sample) - expected) > TOLERANCE * half_range):
+        if not _agree(description(sample), expected, policy):
             raise ValueError("this policy cannot be exported: its network is not the one of this package")

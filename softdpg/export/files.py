@@ -17,7 +17,7 @@ from softdpg.export.description import Description
 _HEAD = '"""A policy: ``predict(observation)`` returns its action. Written by softdpg, needs NumPy.\n\n{about}\n"""\n'
 _TAIL = '''
 
-def predict(observation: Any) -> np.ndarray:
+def predict(observation: Any) -> Any:
     """Return the action for one observation, or the actions for a batch, in the environment's units."""
     return act(SPEC, ARRAYS, observation)
 

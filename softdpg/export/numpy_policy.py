@@ -13,16 +13,16 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def act(spec: dict[str, Any], arrays: dict[str, np.ndarray], observation: Any) -> np.ndarray:
+def act(spec: dict[str, Any], arrays: dict[str, np.ndarray], observation: Any) -> Any:
     """Return the action for one observation, or the actions for a batch, in the environment's units.
 
     :param spec: ``parts`` (name and shape of each part of the observation; the name is None unless it is a dict),
         ``layers``, ``activation``, ``layer_norm`` (its epsilon, or None), ``input_limit`` (the limit of the network's
-        standardised input, or None) and ``action_shape``
+        standardised input, or None), ``action_shape``, and for actions that are not a Box ``action``: their parts
     :param arrays: kernels, biases and scales of the layers, bounds of the action, and statistics of the observation and
         of the network's input
     :param observation: an array, or a dict of arrays for Dict observations
-    :return: ``action_shape``, or ``(batch, *action_shape)``
+    :return: ``action_shape``, or ``(batch, *action_shape)``; a batch of tuples or dicts is a list
     """
     x, batched = _flat(spec["parts"], observation)
     if "observation/mean" in arrays:
@@ -40,10 +40,35 @@ def act(spec: dict[str, Any], arrays: dict[str, np.ndarray], observation: Any) -
             x = x / np.sqrt((x * x).mean(axis=1, keepdims=True) + np.float32(spec["layer_norm"]))
             x = x * arrays[f"norm_{i}/scale"] + arrays[f"norm_{i}/bias"]
         x = ACTIVATIONS[spec["activation"]](x)
+    if "action" in spec:
+        decoded = [_decode(spec["action"], row) for row in np.tanh(x)]
+        nested = "tuple" in spec["action"] or "dict" in spec["action"]
+        return (decoded if nested else np.stack(decoded)) if batched else decoded[0]
     scaled = np.tanh(x).reshape(-1, *spec["action_shape"])
     low, high = arrays["action/low"], arrays["action/high"]
     actions = low + 0.5 * (scaled + 1) * (high - low)
     return actions if batched else actions[0]
+
+
+def _decode(part: dict[str, Any], u: np.ndarray) -> Any:
+    """Return the action, or a part of it, that the network's output ``(m,)`` stands for.
+
+    A number is scaled; one output means on if it is positive; of several outputs the largest is the option taken.
+    """
+    if "dict" in part:
+        return {key: _decode(inner, u) for key, inner in part["dict"].items()}
+    if "tuple" in part:
+        return tuple(_decode(inner, u) for inner in part["tuple"])
+    own = u[part["start"] : part["stop"]]
+    if "low" in part:
+        low, high = np.array(part["low"]), np.array(part["high"])
+        action = low + 0.5 * (own.reshape(part["shape"]) + 1) * (high - low)
+        action = np.clip(action if part["dtype"].startswith("float") else np.rint(action), low, high)
+    else:
+        groups = np.split(own, np.cumsum(part["sizes"])[:-1])
+        options = [group[0] > 0 if len(group) == 1 else group.argmax() for group in groups]
+        action = np.array(options, np.int64).reshape(part["shape"]) + part["first"]
+    return action.astype(part["dtype"])[()]
 
 
 def _flat(parts: list[Any], observation: Any) -> tuple[np.ndarray, bool]:

@@ -58,6 +58,9 @@ class _Graph:
             x = self.node("Gemm", x, self.array(f"layer_{i}/kernel"), self.array(f"layer_{i}/bias"))
             if i < self.spec["layers"] - 1:
                 x = self.activated(self.normed(x, i))
+        if "action" in self.spec:
+            outputs = self.decoded(self.spec["action"], self.node("Tanh", x), "action")
+            return helper.make_graph(self.nodes, "policy", inputs, outputs, list(self.constants.values()))
         actions = self.unscaled(self.node("Tanh", x))
         shape = ["batch", *self.spec["action_shape"]]
         dtype = np.result_type(np.float32, self.arrays["action/low"])
@@ -102,6 +105,43 @@ class _Graph:
         x = self.node("Add", x, self.constant("one", np.ones((), dtype)))
         x = self.node("Mul", self.node("Mul", x, self.constant("half", np.full((), 0.5, dtype))), self.range(low, high))
         return self.node("Add", x, self.constant("low", low.astype(dtype)))
+
+    def decoded(self, part: dict[str, Any], x: str, name: str) -> list[Any]:
+        """Add one output for each part of the action, named by its path, such as ``action.power``."""
+        inner = part["dict"].items() if "dict" in part else enumerate(part.get("tuple", ()))
+        if "dict" in part or "tuple" in part:
+            return [output for key, one in inner for output in self.decoded(one, x, f"{name}.{key}")]
+        if "low" in part:
+            y = self.slice(x, part["start"], part["stop"], name)
+            low, width = np.ravel(part["low"]), np.ravel(part["high"]) - np.ravel(part["low"])
+            half = self.constant(f"{name}/half", (0.5 * width).astype(np.float32))
+            middle = self.constant(f"{name}/middle", (low + 0.5 * width).astype(np.float32))
+            y = self.node("Add", self.node("Mul", y, half), middle)
+            y = y if part["dtype"].startswith("float") else self.node("Round", y)
+        else:
+            columns, start = [], part["start"]
+            for i, size in enumerate(part["sizes"]):
+                own = self.slice(x, start, start + size, f"{name}/{i}")
+                zero = self.constant(f"{name}/zero", np.zeros((), np.float32))
+                option = (
+                    self.node("Cast", self.node("Greater", own, zero), to=self.type_of(np.int64))
+                    if size == 1
+                    else self.node("ArgMax", own, axis=1, keepdims=1)
+                )
+                columns.append(option)
+                start += size
+            first = np.broadcast_to(np.ravel(part["first"]), len(columns)).astype(np.int64)
+            y = self.node("Add", self.node("Concat", *columns, axis=1), self.constant(f"{name}/first", first))
+        shape = self.constant(f"{name}/shape", np.array([-1, *part["shape"]], np.int64))
+        y = self.node("Cast", self.node("Reshape", y, shape), to=self.type_of(part["dtype"]))
+        self.nodes.append(self.onnx.helper.make_node("Identity", [y], [name]))
+        value = self.onnx.helper.make_tensor_value_info(name, self.type_of(part["dtype"]), ["batch", *part["shape"]])
+        return [value]
+
+    def slice(self, x: str, start: int, stop: int, name: str) -> str:
+        """Columns ``start`` to ``stop`` of ``(batch, m)``."""
+        bounds = [self.constant(f"{name}/{i}", np.array([i], np.int64)) for i in (start, stop)]
+        return self.node("Slice", x, *bounds, self.constant("columns", np.array([1], np.int64)))
 
     def range(self, low: np.ndarray, high: np.ndarray) -> str:
         return self.constant("range", (high - low).astype(np.result_type(np.float32, low)))

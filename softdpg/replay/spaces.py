@@ -20,12 +20,9 @@ def check_spaces(observation_space: spaces.Space, action_space: spaces.Space) ->
     """Raise :class:`SpaceError` unless the algorithms support these spaces.
 
     :param observation_space: Box, Discrete, MultiBinary, MultiDiscrete, or a Dict of these that is not nested
-    :param action_space: Box with finite bounds
+    :param action_space: Box with finite bounds, Discrete, MultiDiscrete, MultiBinary, or Tuple and Dict of them
     """
-    if not isinstance(action_space, spaces.Box):
-        raise SpaceError(f"env must have a Box action space (continuous actions), got {action_space}")
-    if not np.all(np.isfinite(action_space.low)) or not np.all(np.isfinite(action_space.high)):
-        raise SpaceError(f"env must have a bounded action space, with finite low and high, got {action_space}")
+    check_action_space(action_space)
     parts = observation_space.values() if isinstance(observation_space, spaces.Dict) else [observation_space]
     if not all(isinstance(part, _PARTS) for part in parts):
         raise SpaceError(
@@ -34,6 +31,22 @@ def check_spaces(observation_space: spaces.Space, action_space: spaces.Space) ->
         )
     if any(isinstance(part, spaces.MultiDiscrete) and len(part.shape) != 1 for part in parts):
         raise SpaceError(f"env must have MultiDiscrete observations of one dimension, got {observation_space}")
+
+
+def check_action_space(space: spaces.Space) -> None:
+    """Raise :class:`SpaceError` for an action space that no algorithm here can act in."""
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        for part in space.values() if isinstance(space, spaces.Dict) else space:
+            check_action_space(part)
+        if not len(space.spaces):
+            raise SpaceError(f"env must have an action space with at least one part, got {space}")
+    elif not isinstance(space, _PARTS):
+        raise SpaceError(
+            "env must have an action space of Box, Discrete, MultiDiscrete and MultiBinary, or Tuple and Dict of them, "
+            f"got {space}"
+        )
+    elif isinstance(space, spaces.Box) and not space.is_bounded():
+        raise SpaceError(f"env must have a bounded action space, with finite low and high, got {space}")
 
 
 def float32_space(space: spaces.Space) -> spaces.Space:

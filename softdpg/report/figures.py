@@ -235,7 +235,8 @@ def _footer(figure: Figure, names: list[str], note: str) -> None:
     )
     legend.set_in_layout(False)
     legend.set_bbox_to_anchor((0.5, 0.17 / figure.get_figheight()))
-    figure.text(0.5, 0.06 / figure.get_figheight(), note, ha="center", fontsize=7, color="0.35").set_in_layout(False)
+    look: dict[str, Any] = {"ha": "center", "fontsize": 7, "color": "0.35", "parse_math": False}
+    figure.text(0.5, 0.06 / figure.get_figheight(), note, **look).set_in_layout(False)
 
 
 def _names(cells: list[Cell]) -> list[str]:

@@ -17,9 +17,10 @@ import numpy as np
 
 from softdpg.algorithms.registry import find
 from softdpg.errors import UserError
-from softdpg.report.runs import DamagedRunError, Items, Run, joined, without_repeats
+from softdpg.report.runs import LARGEST, DamagedRunError, Items, Run, joined, without_repeats
 from softdpg.runs.config import SETTINGS, RunConfig
 from softdpg.runs.directory import STATES, RunDirectory, find_runs
+from softdpg.runs.files import FileError, parse_value, read_text
 
 BENCHMARK, CURVES = "race.csv", "race_curves.csv"
 # Groups with one column for each key, as in versions.jax.
@@ -36,6 +37,7 @@ _EVALUATION = ("step", "mean", "std")
 _OUTCOME = ("reached_at", "cpu_seconds", "last_step", "last_score")
 _CURVE = ("step", "mean", "train", "evaluate", "compile")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet's formula may begin with
+_LARGEST_STEP = 2**53  # larger floats are not exact
 
 
 class Runs(NamedTuple):
@@ -164,7 +166,7 @@ def _text(order: list[str], rows: list[dict[str, Any]]) -> str:
 
 def _escaped(value: Any) -> Any:
     """Put a quote before a string that a spreadsheet would take for a formula, unless it is a number."""
-    if not isinstance(value, str) or (not value.startswith(_FORMULA) and _unescaped(value) == value):
+    if not isinstance(value, str) or (not _is_formula(value) and _unescaped(value) == value):
         return value
     try:
         float(value)
@@ -174,7 +176,11 @@ def _escaped(value: Any) -> Any:
 
 
 def _unescaped(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith((*_FORMULA, "'")) else cell
+    return cell[1:] if cell.startswith("'") and (_is_formula(cell[1:]) or cell[1:].startswith("'")) else cell
+
+
+def _is_formula(text: str) -> bool:
+    return text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA)
 
 
 def _read_directory(root: Path) -> tuple[list[Run], list[str]]:
@@ -183,13 +189,18 @@ def _read_directory(root: Path) -> tuple[list[Run], list[str]]:
         name = directory.path.relative_to(root.absolute()).as_posix()
         shown = root / name if name != "." else root
         try:
-            run, doubts = _read_run(directory, name if name != "." else root.resolve().name)
+            run, doubts = _read_run(directory, _encodable(name if name != "." else root.resolve().name))
         except (UserError, DamagedRunError, OSError) as error:
             warnings.append(f"{shown}: skipped: {str(error).removeprefix(f'{directory.path}: ')}")
             continue
         runs.append(run)
         warnings += [f"{shown}: {doubt}" for doubt in doubts]
-    return runs, warnings
+    return runs, list(map(_encodable, warnings))
+
+
+def _encodable(text: str) -> str:
+    """Escape the bytes of a file name that are not UTF-8, so that the text can be written to a file."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _read_run(directory: RunDirectory, name: str) -> tuple[Run, list[str]]:
@@ -239,10 +250,13 @@ def _read_results(path: Path) -> list[Run]:
         groups.setdefault(row["run"], []).append(row)
     with _naming(path):
         names = ("evaluated_at", "means", "stds")
-        return [
+        runs = [
             _run(rows[0], _arrays(names, ([row[key] for key in _EVALUATION] for row in rows)))
             for rows in groups.values()
         ]
+        if any(run.target_score is not None for run in runs):
+            raise DamagedRunError(f"a run with a target score belongs to {BENCHMARK}")
+        return runs
 
 
 def _read_benchmark(path: Path) -> list[Run]:
@@ -251,7 +265,10 @@ def _read_benchmark(path: Path) -> list[Run]:
         curves.setdefault(row["run"], []).append([row[name] for name in _CURVE])
     rows = _rows(path, (*_COLUMNS, *_OUTCOME), f"{BENCHMARK} of softdpg race")
     with _naming(path):
-        return [_run(row, _curve(curves.get(row["run"], []))) for row in rows]
+        runs = [_run(row, _curve(curves.get(row["run"], []))) for row in rows]
+        if any(run.target_score is None for run in runs):
+            raise DamagedRunError("a run has no stop_at_score")
+        return runs
 
 
 @contextmanager
@@ -261,17 +278,22 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    except (TypeError, ValueError, OverflowError, AttributeError, csv.Error, DamagedRunError) as error:
-        raise UserError(f"{path}: unreadable row: {error}") from None
+    except FileError as error:
+        raise UserError(f"{path.parent}: {error}") from None
+    except (ValueError, csv.Error, DamagedRunError) as error:
+        raise UserError(f"{path}: unreadable row: {str(error)[:1000]}") from None
 
 
 def _rows(path: Path, columns: Iterable[str], what: str) -> list[dict[str, str]]:
     with _naming(path):
-        reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+        reader = csv.DictReader(io.StringIO(read_text(path)))
         missing = [column for column in columns if column not in (reader.fieldnames or [])]
         if missing:
             raise UserError(f"{path}: not a {what}: no column {', '.join(missing)}")
-        return [{key: _unescaped(value) for key, value in row.items()} for row in reader]
+        rows = list(reader)
+        if any(None in row or None in row.values() for row in rows):
+            raise DamagedRunError("a row does not have as many cells as the header")
+        return [{key: _unescaped(value) for key, value in row.items()} for row in rows]
 
 
 def _run(row: dict[str, str], arrays: dict[str, Any]) -> Run:
@@ -288,26 +310,33 @@ def _run(row: dict[str, str], arrays: dict[str, Any]) -> Run:
     except UserError as error:
         raise DamagedRunError(str(error)) from None
     stored = {name: _value(text) for name, text in groups["hyperparameters"].items()}
-    settings: dict[str, Any] = {name: int(row[name]) for name in _SETTINGS}
-    settings |= {name: _value(row[name]) for name in _OPTIONAL if row.get(name)}
+    settings = RunConfig(row["env"], entry.base).to_json() | {"hyperparameters": {**entry.preset, **stored}}
+    settings |= {name: _value(row[name]) for name in (*_SETTINGS, *_OPTIONAL) if row.get(name) or name in _SETTINGS}
+    try:
+        config = RunConfig.from_json(settings)
+    except UserError as error:
+        raise DamagedRunError(str(error).removeprefix("config.json: ")) from None
+    wall_seconds = float(row["wall_seconds"])
+    if not 0 <= wall_seconds <= LARGEST:
+        raise DamagedRunError(f"wall_seconds must be a finite number of at least 0, got {row['wall_seconds']}")
     return Run(
         name=row["run"],
-        settings=RunConfig(row["env"], entry.base, **settings, hyperparameters={**entry.preset, **stored}.items()),
+        settings=config,
         versions=tuple(groups["versions"].items()),
         machine=tuple(groups["machine"].items()),
         commit=row["commit"],
         state=row["state"],
         message=row["message"],
-        wall_seconds=float(row["wall_seconds"]),
+        wall_seconds=wall_seconds,
         **arrays,
     )
 
 
 def _value(text: str) -> Any:
-    """The setting that :func:`show` wrote."""
+    """The setting that :func:`show` wrote; what is not JSON is a string."""
     try:
-        return json.loads(text)
-    except ValueError:
+        return parse_value(text)
+    except FileError:
         return text
 
 
@@ -319,4 +348,6 @@ def _arrays(names: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> dict[str, 
     """Columns of a table by name; the first one holds the steps."""
     table = [[float(cell) for cell in row] for row in rows]
     columns = np.array(table, dtype=np.float64).reshape(-1, len(names)).T
+    if not (np.abs(columns[0]) < _LARGEST_STEP).all():
+        raise DamagedRunError("the step of an evaluation is not a number of steps")
     return dict(zip(names, columns, strict=True)) | {names[0]: columns[0].astype(np.int64)}

@@ -83,8 +83,10 @@ class Run:
             raise DamagedRunError("an evaluation is not a finite number")
         if np.abs(numbers).max() > LARGEST:
             raise DamagedRunError(f"an evaluation is beyond {LARGEST:g}")
-        if self.evaluated_at[0] < 0 or (np.diff(self.evaluated_at) <= 0).any():
-            raise DamagedRunError("the steps of the evaluations do not increase")
+        if self.evaluated_at[0] < 1 or (np.diff(self.evaluated_at) <= 0).any():
+            raise DamagedRunError("the steps of the evaluations do not increase from 1")
+        if min(map(np.min, filter(len, (self.stds, self.train, self.evaluate, self.compile))), default=0) < 0:
+            raise DamagedRunError("a standard deviation or a CPU time is negative")
         # The last rollout, of train_freq steps in each environment, is done to its end.
         rollout = (self.settings.train_freq or 1) * self.settings.n_envs
         if self.evaluated_at[-1] >= self.settings.steps + rollout:

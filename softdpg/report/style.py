@@ -77,11 +77,12 @@ class Symbol(NamedTuple):
     mathematics: str
 
 
+_LONGEST = 120  # characters of a title; matplotlib takes minutes to measure a very long one
 SYMBOLS = {"n_samples": Symbol("N", "N", "N"), "sigma": Symbol("sigma", "σ", "$\\sigma$")}
 
 
 def env_title(env: str) -> str:
-    """Return the paper's name of an environment and its kind of reward, or the id of any other environment.
+    """Return the paper's name of an environment and its kind of reward, or the id of any other one, shortened.
 
     :param env: Gymnasium id
     """
@@ -90,7 +91,7 @@ def env_title(env: str) -> str:
             return f"{environment.label} (discrete)"
         if env == environment.continuous:
             return f"{environment.label} (continuous)"
-    return env
+    return env if len(env) <= _LONGEST else f"{env[: _LONGEST - 1]}…"
 
 
 def format_steps(steps: int) -> str:

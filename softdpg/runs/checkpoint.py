@@ -32,7 +32,7 @@ from softdpg.algorithms.exploration import ColoredNoise, noises
 from softdpg.algorithms.parameters import from_flat, to_flat
 from softdpg.replay.disk import DiskReplayBuffer
 from softdpg.runs import files
-from softdpg.runs.environments import SeededEpisodes, put
+from softdpg.runs.environments import SeededEpisodes, array_shape, put
 from softdpg.runs.learner import check_arrays, load_arrays, set_statistics, statistics, take_statistics
 
 TABLES = ("evaluations.csv", "progress.csv", "timings.csv")
@@ -282,8 +282,9 @@ def _episodes(
         raise ValueError(f"the checkpoint has {len(numbers)} environments, the run {len(envs)}")
     actions = [arrays.pop(f"episodes/{i}/actions") for i in range(len(envs))]
     for taken, env in zip(actions, envs, strict=True):
-        if taken.shape[1:] != env.action_space.shape or not np.isfinite(taken).all():
-            raise ValueError(f"actions of shape {taken.shape[1:]}, not finite ones of {env.action_space.shape}")
+        shape = array_shape(env.action_space)
+        if taken.shape[1:] != shape or not np.isfinite(taken).all():
+            raise ValueError(f"actions of shape {taken.shape[1:]}, not finite ones of {shape}")
     space: Any = envs[0].observation_space
     parts = [f"/{name}" for name in space] if isinstance(space, spaces.Dict) else [""]
     return numbers, actions, {name: arrays.pop(name) for name in (f"last_observation{part}" for part in parts)}
@@ -300,7 +301,7 @@ def _replay(model: Any, envs: Sequence[SeededEpisodes], episodes: Sequence[int],
     # Not through the vector of environments, which would step them all, but through SB3's Monitor, which counts.
     for i, taken in enumerate(actions):
         for action in taken:
-            observation, _, terminated, truncated, _ = vec_env.envs[i].step(action)
+            observation, _, terminated, truncated, _ = vec_env.envs[i].step(envs[i].replay(action))
             if terminated or truncated:  # not the same episode: start the next
                 observation, _ = vec_env.envs[i].reset()
                 put(observations, i, observation)

@@ -282,6 +282,10 @@ class RunConfig:
         for name, value in config.hyperparameters:
             if name in HYPERPARAMETERS and not has_type(value, stored_type(HYPERPARAMETERS[name].type)):
                 raise UserError(f"config.json: {name} {HYPERPARAMETERS[name].wrong(value)}")
+        try:
+            hash(config)
+        except TypeError:
+            raise UserError("config.json: hyperparameters must be numbers, strings or lists of these") from None
         for name, wrong in config._invalid():
             raise UserError(f"config.json: {name} {wrong}")
         if not config.env.isprintable() or len(config.env) > _LONGEST_ID:
@@ -335,7 +339,7 @@ def wrong_type(value: Any, kind: Any) -> str:
     """Return what is wrong with the type of a value, as the end of a sentence; empty if nothing is."""
     if has_type(value, kind):
         return ""
-    return f"must be {type_name(float if kind == float | None else kind)}, got {value!r}"
+    return f"must be {type_name(float if kind == float | None else kind)}, got {repr(value)[:100]}"
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

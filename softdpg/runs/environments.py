@@ -20,7 +20,7 @@ from gymnasium import spaces
 from softdpg.envs.box2d import NewWorld
 from softdpg.errors import UserError, near_matches
 from softdpg.replay import GOAL_PARTS
-from softdpg.replay.spaces import check_shape
+from softdpg.replay.spaces import SpaceError, check_action_space, check_shape
 
 TRAINING, EVALUATION, REPLAY = range(3)  # the streams of seeds of a run
 _PARTS = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)  # of a Dict observation
@@ -29,7 +29,7 @@ _OWN_ENVIRONMENTS = "give your own environment with its module, mypackage.envs:M
 
 
 def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None) -> gym.Env:
-    """Make an environment with Box actions and Box or Dict observations; raise ``UserError`` if that is impossible.
+    """Make an environment with Box or Dict observations; raise ``UserError`` if that is impossible.
 
     :param env_id: its Gymnasium id; a module in front of a colon is imported first
     :param env_kwargs: arguments of its constructor, and of ``gymnasium.make``
@@ -121,10 +121,12 @@ def _check_spaces(env: gym.Env, env_id: str) -> None:
         raise UserError(
             f"{env_id} has a {type(observations).__name__} observation space; softdpg needs a Box, or a Dict of parts"
         )
-    if not isinstance(actions, spaces.Box):
-        raise UserError(f"{env_id} has a {type(actions).__name__} action space; softdpg needs a Box")
-    if not actions.is_bounded():
+    if isinstance(actions, spaces.Box) and not actions.is_bounded():
         raise UserError(f"{env_id} has an unbounded action space; softdpg needs finite bounds")
+    try:
+        check_action_space(actions)
+    except SpaceError as error:
+        raise UserError(f"{env_id}: {error}") from None
 
 
 def check_normalizable(env: gym.Env, env_id: str) -> None:
@@ -190,20 +192,39 @@ class SeededEpisodes(gym.Wrapper):
         check_shape(observation, self.observation_space)
         return observation, info
 
-    def step(self, action: np.ndarray) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Record the action and take a step; raise ``ValueError`` for an invalid action or observation."""
-        if not np.isfinite(action).all():
+        recorded = as_array(self.action_space, action)
+        if not np.isfinite(recorded).all():
             raise ValueError(f"the policy diverged: its action is {action}")
-        self._actions.append(np.array(action))
+        self._actions.append(recorded)
         observation, reward, terminated, truncated, info = self.env.step(action)
         check_shape(observation, self.observation_space)
         return observation, reward, terminated, truncated, info
 
     @property
     def actions(self) -> np.ndarray:
-        """The actions of the current episode, ``(steps, m)``."""
+        """The actions of the current episode, ``(steps, m)``, as :func:`as_array` returns them."""
         space = self.action_space
-        return np.stack(self._actions) if self._actions else np.empty((0, *(space.shape or ())), space.dtype)
+        return np.stack(self._actions) if self._actions else np.empty((0, *array_shape(space)), space.dtype)
+
+    def replay(self, recorded: np.ndarray) -> Any:
+        """Return the action that :func:`as_array` recorded."""
+        nested = isinstance(self.action_space, spaces.Tuple | spaces.Dict)
+        return spaces.unflatten(self.action_space, recorded) if nested else recorded
+
+
+def as_array(space: spaces.Space, action: Any) -> np.ndarray:
+    """Return an action as one array from which it can be restored exactly; Tuple and Dict are flattened."""
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        return np.asarray(spaces.flatten(space, action), np.float64)
+    return np.array(action)
+
+
+def array_shape(space: spaces.Space) -> tuple[int, ...]:
+    """Return the shape of what :func:`as_array` returns."""
+    nested = isinstance(space, spaces.Tuple | spaces.Dict)
+    return (spaces.flatdim(space),) if nested else (space.shape or ())
 
 
 class Policy(Protocol):
@@ -265,7 +286,8 @@ class Evaluator:
             if not playing:
                 break
             actions, _ = policy.predict(observations, deterministic=True)
-            if not np.isfinite(actions[playing]).all():
+            space = envs[0].action_space
+            if not all(np.isfinite(as_array(space, actions[i])).all() for i in playing):
                 raise DivergedError("the policy diverged: its action is NaN or infinite")
             for i in playing.copy():
                 observation, reward, terminated, truncated, _ = envs[i].step(actions[i])

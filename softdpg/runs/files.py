@@ -16,6 +16,7 @@ from typing import Any
 SMALL = 2**20  # bytes: settings and status
 TABLE = 2**28  # CSV
 ARRAYS = 2**33  # networks and optimisers
+_DEEPEST = 50  # levels of JSON
 
 
 class FileError(ValueError):
@@ -82,19 +83,37 @@ def parse_json(contents: bytes, name: str) -> dict[str, Any]:
     :param name: name of the file, for the error message
     """
     try:
-        value = json.loads(contents, parse_constant=_not_finite, parse_float=_finite)
-        json.dumps(value, ensure_ascii=False).encode()  # fails for a lone surrogate
-    except UnicodeError:
-        raise FileError(f"{name} holds text that is not Unicode") from None
+        value = parse_value(contents)
     except FileError as error:
-        raise FileError(f"{name}: {error}") from None
-    except ValueError:
-        raise FileError(f"{name} is not valid JSON") from None
-    except RecursionError:
-        raise FileError(f"{name} is nested too deep") from None
+        raise FileError(f"{name} {error}") from None
     if not isinstance(value, dict):
         raise FileError(f"{name} is not a JSON object")
     return value
+
+
+def parse_value(contents: str | bytes) -> Any:
+    """Parse a JSON value; raise ``FileError``, whose message lacks the file's name, as :func:`read_json` does.
+
+    :param contents: the value
+    """
+    try:
+        value = json.loads(contents, parse_constant=_not_finite, parse_float=_finite)
+        json.dumps(value, ensure_ascii=False).encode()  # fails for a lone surrogate
+    except UnicodeError:
+        raise FileError("holds text that is not Unicode") from None
+    except FileError:
+        raise
+    except ValueError:
+        raise FileError("is not valid JSON") from None
+    except RecursionError:
+        raise FileError("is nested too deep") from None
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level = [item for part in parts for item in part]
+        if not level:
+            return value
+    raise FileError("is nested too deep")
 
 
 def _finite(text: str) -> float:
@@ -103,7 +122,7 @@ def _finite(text: str) -> float:
 
 
 def _not_finite(text: str) -> float:
-    raise FileError(f"{text} is not a finite number")
+    raise FileError(f"is invalid: {text[:50]} is not a finite number")
 
 
 def write_json(path: Path, value: Any, *, durable: bool = False) -> None:

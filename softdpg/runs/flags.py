@@ -22,6 +22,7 @@ from softdpg.runs.config import (
     wrong_type,
 )
 
+_DEEPEST = 25  # levels of YAML
 FILE_FORMATS = (".yaml", ".yml", ".toml")
 
 
@@ -98,7 +99,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
         raise UserError(f"cannot read --config {path}: {getattr(error, 'strerror', None) or error}") from None
     try:
         values = tomllib.loads(text) if _suffix(path, "--config") == ".toml" else _load_yaml(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"cannot read --config {path}: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
         raise UserError(f"--config {path} must be a list of names and values, got {type(values).__name__}")
@@ -108,10 +109,22 @@ def read_config_file(path: Path) -> dict[str, Any]:
         name = names.get(str(key).replace("_", "-"), str(key))
         if name not in names.values():
             raise UserError(f"--config {path}: no setting {key!r}{near_matches(str(key), list(names))}")
+        if name in settings:
+            raise UserError(f"--config {path}: {flag(name).removeprefix('--')} is given twice")
         settings[name] = tuple(value) if isinstance(value, list) else value
-    if not isinstance(settings.get("env_kwargs", {}), dict):
-        raise UserError(f"--config {path}: env-kwargs must be names and values")
+        wrong = _wrong(name, settings[name])
+        if wrong:
+            raise UserError(f"--config {path}: {flag(name)} {wrong}")
     return settings
+
+
+def _wrong(name: str, value: Any) -> str:
+    """Return what is wrong with a setting in a file, as the end of a sentence; empty if nothing is."""
+    if name == "env_kwargs":
+        return EnvKwargs(value).wrong() if isinstance(value, dict) else "must be names and values"
+    if name in HYPERPARAMETERS:
+        return "" if value is None else HYPERPARAMETERS[name].wrong(value)
+    return wrong_type(value, SETTINGS[name].type)
 
 
 def write_config_file(config: RunConfig, path: Path) -> None:
@@ -156,9 +169,28 @@ def _suffix(path: Path, name: str) -> str:
 
 
 def _load_yaml(text: str) -> Any:
+    """Parse YAML without aliases, which can grow without bound, deep nesting and duplicate keys."""
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        depth = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent) or self.depth > _DEEPEST:
+                raise ValueError("aliases (*name) are not supported" if self.depth <= _DEEPEST else "nested too deep")
+            self.depth += 1
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [str(key.value) for key, _ in node.value]
+            for key in keys:
+                if keys.count(key) > 1:
+                    raise ValueError(f"{key[:50]} is given twice")
+            return super().construct_mapping(node, deep)
+
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None

@@ -7,13 +7,17 @@ import hashlib
 import os
 import platform
 import signal
+import stat
 import subprocess
 import threading
 from collections.abc import Callable, MutableMapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from softdpg.runs.display import warn
 
 GRACE = 25.0  # seconds that an interrupted run may take to end; schedulers kill after 30
 _MARGIN = 2.0  # seconds that ``overdue`` gets before the kernel ends the process
@@ -56,7 +60,8 @@ def keep_compiled(environ: MutableMapping[str, str] = os.environ) -> None:
     """Keep compiled functions on disk, so that a run does not wait for what an earlier one has compiled.
 
     This is JAX's persistent cache, with a place and a size. It returns the same machine code, so that runs repeat
-    exactly with and without it. A cache that is already configured, or switched off, stays as it is.
+    exactly with and without it. A cache that is already configured, or switched off, stays as it is. A directory that
+    somebody else could have written to is not used, because the files in it are executed.
 
     :param environ: the variables that JAX reads when it is imported
     """
@@ -64,8 +69,15 @@ def keep_compiled(environ: MutableMapping[str, str] = os.environ) -> None:
         return
     try:
         root = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        directory = root.absolute() / "softdpg" / f"compiled-{_kind_of_processor()}"
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory = root.absolute()
+        for name in ("softdpg", f"compiled-{_kind_of_processor()}"):
+            directory /= name
+            directory.mkdir(mode=0o700, exist_ok=True)
+            wrong = _unsafe(directory)
+            if wrong:
+                _warn_once(f"compiling without a cache: {directory} {wrong}")
+                return
     except (OSError, RuntimeError):  # no home, or not writable
         return
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -74,6 +86,21 @@ def keep_compiled(environ: MutableMapping[str, str] = os.environ) -> None:
     environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(_CACHE_BYTES))
     # Making a model compiles dozens of small functions.
     environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+
+def _unsafe(directory: Path) -> str:
+    """Return why another user may have written to a directory, as the end of a sentence; empty if none can have."""
+    about = directory.lstat()
+    if not stat.S_ISDIR(about.st_mode):
+        return "is a link, not a directory"
+    if about.st_uid != os.getuid():
+        return "belongs to another user"
+    return "can be written by other users; run chmod go-w on it" if about.st_mode & 0o022 else ""
+
+
+@cache
+def _warn_once(message: str) -> None:
+    warn(message)
 
 
 def _kind_of_processor() -> str:

@@ -47,14 +47,27 @@ class Spaces(gym.Env):
 BOX = spaces.Box(-1, 1, (2,), np.float32)
 
 
+@pytest.mark.parametrize("algorithm", [DDPG, TD3])
+@pytest.mark.parametrize("space", [spaces.Discrete(2), spaces.MultiDiscrete([2, 2]), spaces.Tuple([BOX])])
+def test_algorithms_for_continuous_actions_name_soft_td3(algorithm, space):
+    with pytest.raises(ValueError, match=r"env must have a Box action space .* SoftTD3 takes discrete and mixed"):
+        algorithm("MlpPolicy", Spaces(BOX, space), **SMALL)
+
+
+def test_exact_gradient_of_discrete_actions_names_soft_td3():
+    with pytest.raises(ValueError, match=r'actor_gradient="exact" needs a Box action space.* Use SoftTD3'):
+        SoftTD3("MlpPolicy", "CartPole-v1", actor_gradient="exact", **SMALL)
+
+
 @pytest.mark.parametrize("algorithm", [DDPG, SoftDDPG])
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        ("CartPole-v1", r"env must have a Box action space .* got Discrete\(2\)"),
+        (Spaces(BOX, spaces.Text(3)), "env must have an action space of Box, Discrete"),
+        (Spaces(BOX, spaces.Sequence(BOX)), "env must have an action space of Box, Discrete"),
+        (Spaces(BOX, spaces.Graph(BOX, None)), "env must have an action space of Box, Discrete"),
         (Spaces(BOX, spaces.Box(-np.inf, np.inf, (2,), np.float32)), "env must have a bounded action space"),
         (Spaces(BOX, spaces.Box(-1, np.inf, (2,), np.float32)), "env must have a bounded action space"),
-        (Spaces(BOX, spaces.MultiDiscrete([2, 2])), "env must have a Box action space"),
         (Spaces(spaces.Tuple([BOX, BOX]), BOX), "env must have a Box, Discrete, MultiBinary or MultiDiscrete obs"),
         (Spaces(spaces.Dict(a=spaces.Dict(b=BOX)), BOX), "or a Dict of them that is not nested"),
         (Spaces(spaces.MultiDiscrete([[2, 3], [4, 5]]), BOX), "MultiDiscrete observations of one dimension"),
@@ -78,7 +91,7 @@ BAD = {
     "n_steps": [0, -1, 1.5, "10"],
     "train_freq": [0, -1, 1.5, NAN, "10", None, (1, "year"), (1.5, "step")],
     "gradient_steps": [-2, 1.5, "10", None],
-    "action_noise": [-1, NAN, "10", [0.1], True],
+    "action_noise": [-1, NAN, "10", [-0.1], [0.1, 0.1], True],
     "optimize_memory_usage": ["no", 1, None],
     "seed": [-1, 1.5, "10"],
     "sigma": [0, -1, NAN, "10", None, True],
@@ -103,7 +116,7 @@ def test_every_argument_is_checked_by_the_constructor_and_by_load(name, value, s
         (TD3, "target_policy_noise", -1),
         (TD3, "target_noise_clip", NAN),
         (SoftTD3, "critic_reduction", "means"),
-        (SoftTD3, "actor_gradient", "auto"),
+        (SoftTD3, "actor_gradient", "best"),
         (SoftTD3, "smooth_target", 1),
         (SoftTD3, "n_samples", 3),
         (SoftTD3, "noise_color", 0.0),  # with random episodes, which would have no effect

@@ -78,7 +78,7 @@ def test_engines_by_name():
         ({"workers": 0}, "--workers must be at least 1, got 0"),
         ({"algos": ("soft-dpg",)}, "no algorithm 'soft-dpg'; did you mean soft-ddpg"),
         ({"envs": ("Cartpole-v1",)}, "no environment 'Cartpole-v1'; did you mean CartPole-v1"),
-        ({"envs": ("CartPole-v1",)}, "CartPole-v1 has a Discrete action space"),
+        ({"envs": ("CliffWalking-v1",)}, "CliffWalking-v1 has a Discrete observation space"),
         ({"address": "localhost:6379"}, "--address applies to --engine ray only"),
         ({"engine": "ray", "workers": 2}, "--workers applies to --engine local only"),
     ],

@@ -1,9 +1,13 @@
 """``softdpg tune``: a search that is interrupted and resumed, trials that are stopped early, and what it writes."""
 
+import contextlib
+import sqlite3
 import sys
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from inline_runs import InlineRun
 
 from softdpg.algorithms.registry import ALGORITHMS
@@ -148,6 +152,105 @@ def test_a_trial_worse_than_most_is_stopped_early(tmp_path, monkeypatch, process
     assert 6_000 <= max(last.intermediate_values) < 300_000
 
 
+class FailingRun:
+    """Stands for the process of a run that fails at once."""
+
+    def __init__(self, config, out):
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "train.log").write_text(f"softdpg: the motor of {out.name} is on fire\n")
+
+    def poll(self):
+        return 1
+
+
+def test_a_search_whose_trials_all_fail_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tune, "start_run", FailingRun)
+    monkeypatch.setattr(tune, "POLL_SECONDS", 0)
+    for _ in range(2):  # the second time nothing is left to do
+        assert tune.run(TINY, tmp_path / "search", trials=2, params=["sigma"], workers=1) == 1
+        printed = capsys.readouterr().err
+        assert printed == "softdpg: no trial of 2 is complete; trial 0 failed: the motor of 0000 is on fire\n"
+
+
+def _sql(path, *statements):
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        for statement in statements:
+            database.execute(*statement if isinstance(statement, tuple) else (statement,))
+
+
+def _link(path):
+    path.rename(path.with_name("other.db"))
+    path.symlink_to("other.db")
+
+
+DAMAGE = {
+    "empty": lambda path: path.write_bytes(b""),
+    "a directory": lambda path: (path.unlink(), path.mkdir()),
+    "a link": _link,
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:20_000]),
+    "random bytes": lambda path: path.write_bytes(bytes(range(256)) * 40),
+    "wrong JSON of a distribution": lambda path: _sql(path, "UPDATE trial_params SET distribution_json = '{'"),
+    "wrong JSON of the settings": lambda path: _sql(path, "UPDATE study_user_attributes SET value_json = '{'"),
+    "another distribution": lambda path: _sql(
+        path, "UPDATE trial_params SET distribution_json = replace(distribution_json, '0.5', '7.5')"
+    ),
+    "an unknown state": lambda path: _sql(path, "UPDATE trials SET state = 'DONE'"),
+    "a missing trial": lambda path: _sql(path, "UPDATE trials SET number = 3 WHERE number = 0"),
+    "an infinite score": lambda path: _sql(path, "UPDATE trial_values SET value_type = 'INF_POS', value = NULL"),
+}
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """The database of a search with five complete trials."""
+    out = tmp_path_factory.mktemp("tune") / "search"
+    better_trials(TINY, out)
+    return (out / "study.db").read_bytes()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_database_is_one_line(ended, tmp_path, damage):
+    (tmp_path / "study.db").write_bytes(ended)
+    DAMAGE[damage](tmp_path / "study.db")
+    with pytest.raises(UserError, match=r"study\.db (is damaged|cannot be read): .*; choose another --out$") as error:
+        tune.run(TINY, tmp_path, trials=5, params=["sigma"], workers=1)
+    assert "\n" not in str(error.value)
+
+
+def test_a_locked_database_is_one_line(ended, tmp_path, monkeypatch):
+    monkeypatch.setattr(tune, "LOCK_SECONDS", 0.01)
+    (tmp_path / "study.db").write_bytes(ended)
+    with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UserError, match=r"study\.db cannot be read: database is locked"):
+            tune.run(TINY, tmp_path, trials=5, params=["sigma"], workers=1)
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_row_of_the_database(ended, tmp_path_factory, monkeypatch, data):
+    """Exit code 0 or 1, or one line."""
+    monkeypatch.setattr(tune, "start_run", FailingRun)
+    monkeypatch.setattr(tune, "POLL_SECONDS", 0)
+    monkeypatch.setattr(tune, "draw_importance", lambda *_: None)
+    out = tmp_path_factory.mktemp("search")
+    (out / "study.db").write_bytes(ended)
+    odd = [None, -1, 0, 10**12, 1e308, "", "x", "{", "[]", '{"a": 1}', b"\xff", "RUNNING", "FAIL", "INF_NEG", "sigma"]
+    tables = ["studies", "study_directions", "study_user_attributes", "trials", "trial_params", "trial_values"]
+    for _ in range(data.draw(st.integers(1, 2))):
+        table = data.draw(st.sampled_from([*tables, "trial_intermediate_values"]))
+        with contextlib.closing(sqlite3.connect(out / "study.db")) as database:
+            columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+        change = f"UPDATE {table} SET {data.draw(st.sampled_from(columns))} = ?"
+        where = data.draw(st.sampled_from(["", " WHERE rowid = 1"]))
+        with contextlib.suppress(sqlite3.Error):
+            _sql(out / "study.db", (change + where, (data.draw(st.sampled_from(odd)),)))
+    try:
+        assert tune.run(TINY, out, trials=5, params=["sigma"], workers=1) in (0, 1)
+    except UserError as error:
+        assert "\n" not in str(error)  # noqa: PT017 (it need not be raised)
+
+
 def test_importance_names_what_mattered(tmp_path):
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(lambda t: -((t.suggest_float("sigma", 0, 1) - 0.3) ** 2) + 0 * t.suggest_float("tau", 0, 1), 60)
@@ -164,19 +267,40 @@ def test_bad_input(tmp_path):
         tune.run(TINY, tmp_path, trials=1, params=None, workers=1)
 
 
+def command(monkeypatch, *arguments):
+    """Run ``softdpg tune`` in this process; return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["softdpg", "tune", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("normalize: 'yes'", "--normalize must be True or False, got 'yes'"),
+        ("env: 5", "--env must be a string, got 5"),
+        ("env: !!binary UGVuZHVsdW0tdjE=", "--env must be a string, got b'Pendulum-v1'"),
+        ("algo: [ddpg]", "--algo must be a string, got ('ddpg',)"),
+        ("env-kwargs: {g: .nan}", "--env-kwargs g must be finite numbers, strings"),
+    ],
+)
+def test_wrong_values_in_a_config_file_are_one_line(tmp_path, monkeypatch, capsys, line, message):
+    (tmp_path / "tune.yaml").write_text(f"{line}\n")
+    settings = ["--config", tmp_path / "tune.yaml", "--trials", 1, "--budget", 20, "--out", tmp_path / "search"]
+    assert command(monkeypatch, *settings) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("softdpg: error: ")
+    assert message in printed
+    assert not (tmp_path / "search").exists()
+
+
 def test_normalized_observations_and_hindsight_by_their_flags(inline, tmp_path, monkeypatch, capsys):
     """Every trial has the settings of the flags; an environment without goals has no hindsight."""
     tiny = ["--env", "Pendulum-v1", "--algo", "ddpg", "--trials", "1", "--budget", "20", "--workers", "1"]
     tiny += ["--evaluate-every", "20", "--params", "tau"]
-
-    def search(*arguments):
-        monkeypatch.setattr(sys, "argv", ["softdpg", "tune", *tiny, *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return end.value.code
-
-    assert search("--normalize", "--out", tmp_path / "search") == 0
+    assert command(monkeypatch, *tiny, "--normalize", "--out", tmp_path / "search") == 0
     assert read_config_file(tmp_path / "search" / "best.yaml")["normalize"] is True
     assert RunDirectory(tmp_path / "search" / "trials" / "0000").read_config()["normalize"] is True
-    assert search("--her", "--out", tmp_path / "other") == 2
+    assert command(monkeypatch, *tiny, "--her", "--out", tmp_path / "other") == 2
     assert "--her needs an environment with goals" in capsys.readouterr().err

@@ -8,10 +8,12 @@ import flax.linen as nn
 import gymnasium as gym
 import numpy as np
 import pytest
+from action_spaces import SPACES, Acting
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from softdpg import DDPG, TD3, SoftDDPG, SoftTD3
+from softdpg.algorithms.actions import from_env, leaves
 from softdpg.export import read_safetensors
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -218,3 +220,25 @@ def test_metadata(tmp_path, plain):
 def test_unknown_suffix(tmp_path, plain):
     with pytest.raises(ValueError, match=r"path must end in one of .onnx, .py, .safetensors, got '.*policy.pt'"):
         plain.export(tmp_path / "policy.pt")
+
+
+@pytest.mark.parametrize("name", ["discrete", "multi_discrete", "dict", "nested"])
+def test_decoded_actions_are_exported(name, tmp_path):
+    space = SPACES[name]
+    model = SoftTD3("MlpPolicy", Acting(space), seed=0, buffer_size=10, policy_kwargs=dict(net_arch=[16, 16]))
+    observations = np.random.default_rng(0).uniform(-1, 1, (20, 3)).astype(np.float32)
+    expected = from_env(space, model.predict(observations)[0])
+    code: dict = {}
+    exec(model.export(tmp_path / "policy.py").read_text(), code)
+    tensors = read_safetensors(model.export(tmp_path / "policy.safetensors"))
+    for predict in (code["predict"], tensors):
+        assert space.contains(predict(observations[0]))
+        np.testing.assert_allclose(from_env(space, predict(observations)), expected, atol=1e-5)
+    session = onnxruntime.InferenceSession(str(model.export(tmp_path / "policy.onnx")))
+    names = [output.name for output in session.get_outputs()]
+    outputs = dict(zip(names, session.run(None, {"observation": observations}), strict=True))
+    columns = []
+    for path, leaf in leaves(space).items():
+        found = outputs[".".join(["action", *map(str, path)])]
+        columns.append(from_env(leaf.space, found))
+    np.testing.assert_allclose(np.concatenate(columns, axis=1), expected, atol=1e-5)

@@ -1,12 +1,17 @@
 """The benchmark by hand-made numbers: costs, medians, profiles, ratios, effects of variants, tables and files."""
 
+import contextlib
+import csv
 import math
+import sys
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from benchmark_runs import ANT, HOPPER, run, two_algorithms
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.errors import UserError
@@ -25,7 +30,8 @@ from softdpg.report.benchmark_tables import (
     target_table,
 )
 from softdpg.report.document import to_markdown
-from softdpg.report.page import write_benchmark_report
+from softdpg.report.page import _json, write_benchmark_report, write_report
+from softdpg.report.plots import benchmark_plots
 from softdpg.report.reading import read_earlier, read_runs, write_benchmark, write_curves
 from softdpg.report.runs import joined
 from softdpg.runs.directory import first_reached
@@ -196,6 +202,141 @@ def test_damaged_files_are_named(tmp_path, name, old, new, message):
     (tmp_path / name).write_text(text.replace(old, new, 1))
     with pytest.raises(UserError, match=message):
         read_runs(tmp_path / "race.csv")
+
+
+def change(directory, name, column, cell, row=0):
+    """Change one cell of a CSV file."""
+    with (directory / name).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[row][column] = cell
+    with (directory / name).open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "message"),
+    [
+        ("seed", "[1]", r"seed must be an integer, got \[1\]"),
+        ("seed", "x", "seed must be an integer, got 'x'"),
+        ("seed", "9" * 5000, "seed must be an integer, got '9999"),
+        ("seed", "", "seed must be an integer, got ''"),
+        ("steps", "{}", "steps must be an integer, got {}"),
+        ("steps", "1e3", "steps must be an integer, got 1000.0"),
+        ("n_envs", "x", "n_envs must be an integer, got 'x'"),
+        ("stop_at_score", "", "a run has no stop_at_score"),
+        ("stop_at_score", "nan", "stop_at_score must be a number, got 'nan'"),
+        ("stop_at_score", "NaN", "stop_at_score must be a number, got 'NaN'"),
+        ("stop_at_score", "1e999", "stop_at_score must be a number, got '1e999'"),
+        ("stop_at_score", "high", "stop_at_score must be a number, got 'high'"),
+        ("hyperparameters.net_arch", "[" * 900 + "]" * 900, "net_arch must be a list of numbers"),
+        ("hyperparameters.net_arch", "[" * 100_000, "net_arch must be a list of numbers"),
+        ("hyperparameters.unknown", '{"a": 1}', "hyperparameters must be numbers, strings or lists of these"),
+        ("wall_seconds", "nan", "wall_seconds must be a finite number of at least 0, got nan"),
+        ("wall_seconds", "-1", "wall_seconds must be a finite number of at least 0, got -1"),
+        ("env", "a" * 100_000, "env must be the id of an environment, got 'aaaa"),
+        ("state", "done", "unknown state 'done'"),
+    ],
+)
+def test_a_wrong_cell_is_named(tmp_path, column, cell, message):
+    store(two_algorithms().runs, tmp_path)
+    text = (tmp_path / "race.csv").read_text()
+    if column not in text:
+        lines = text.splitlines()
+        (tmp_path / "race.csv").write_text("".join(f"{line},{'' if i else column}\n" for i, line in enumerate(lines)))
+    change(tmp_path, "race.csv", column, cell)
+    with pytest.raises(UserError, match=f"race.csv: unreadable row: {message}") as error:
+        read_runs(tmp_path / "race.csv")
+    assert len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "message"),
+    [
+        ("mean", "1e308", "an evaluation is beyond 1e\\+100"),
+        ("step", "nan", "the step of an evaluation is not a number of steps"),
+        ("step", "1e300", "the step of an evaluation is not a number of steps"),
+        ("step", "0", "the steps of the evaluations do not increase from 1"),
+        ("train", "-1", "a CPU time is negative"),
+    ],
+)
+def test_a_wrong_evaluation_is_named(tmp_path, column, cell, message):
+    store(two_algorithms().runs, tmp_path)
+    change(tmp_path, "race_curves.csv", column, cell)
+    with pytest.raises(UserError, match=message):
+        read_runs(tmp_path / "race.csv")
+
+
+@pytest.mark.parametrize("name", ["race.csv", "race_curves.csv"])
+def test_a_link_is_not_followed(tmp_path, name):
+    """A link to /dev/zero would be read until memory ends."""
+    store(two_algorithms().runs, tmp_path)
+    for target in ("/dev/zero", tmp_path / "race.md"):
+        (tmp_path / name).unlink()
+        (tmp_path / name).symlink_to(target)
+        with pytest.raises(UserError, match=f"{name}: no such file|{name} is a link, which is not followed"):
+            read_runs(tmp_path / "race.csv")
+
+
+@pytest.mark.parametrize("line", ["", "x,y", "," * 300])
+def test_a_row_of_another_length_is_refused(tmp_path, line):
+    store(two_algorithms().runs, tmp_path)
+    with (tmp_path / "race.csv").open("a") as file:
+        file.write(f"{line}\n")
+    if line:
+        with pytest.raises(UserError, match="a row does not have as many cells as the header"):
+            read_runs(tmp_path / "race.csv")
+    else:
+        assert len(read_runs(tmp_path / "race.csv").benchmark) == 4
+
+
+ODD = st.one_of(
+    st.integers().map(str),
+    st.floats().map(repr),
+    st.sampled_from(
+        ["", "x", " =1+1", '"', "1e308", "1e999", "9" * 5000, "a" * 100_000, "nan", "[]", "{}", "\x00", "0"]
+    ),
+    st.sampled_from(
+        ["[" * 5000, "[[1]]", '"\\ud800"', "true", "null", "$\\frac{$", "evil_module:Id-v0", "auto", "1_0"]
+    ),
+)
+
+
+def any_race(data, directory):
+    """Write the files of a benchmark with some cells changed."""
+    runs = [replace(r, settings=replace(r.settings, n_envs=2)) for r in two_algorithms().runs]
+    store(runs, directory)
+    for _ in range(data.draw(st.integers(1, 3))):
+        name = data.draw(st.sampled_from(["race.csv", "race_curves.csv"]))
+        columns = (directory / name).read_text().partition("\n")[0].split(",")
+        with contextlib.suppress(csv.Error):  # an earlier cell was too long for the reader
+            change(directory, name, data.draw(st.sampled_from(columns)), data.draw(ODD), data.draw(st.integers(0, 3)))
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_race_csv_is_read_or_refused_in_one_line(tmp_path, data):
+    """What is read can be shown and written again."""
+    any_race(data, tmp_path)
+    try:
+        runs = read_runs(tmp_path / "race.csv").benchmark
+    except UserError as error:
+        assert "\n" not in str(error)  # noqa: PT017 (it need not be raised)
+    else:
+        store(runs, tmp_path)
+        _json(benchmark_plots(Benchmark(runs)))
+        assert write_benchmark(read_runs(tmp_path / "race.csv").benchmark) == write_benchmark(runs)
+    assert "evil_module" not in sys.modules
+
+
+@pytest.mark.extended
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_report_of_any_race_csv(tmp_path, data):
+    any_race(data, tmp_path)
+    with contextlib.suppress(UserError):
+        write_report(tmp_path / "race.csv", tmp_path / "report")
 
 
 def test_benchmarks_are_joined_by_task_algorithm_and_seed(tmp_path):

@@ -44,6 +44,22 @@ def report(runs, tmp_path_factory):
     return write_report(runs, tmp_path_factory.mktemp("report"))
 
 
+def test_one_run_cannot_spoil_the_report_of_the_others(tmp_path):
+    """A benchmark on an environment whose name is not mathematics, in a directory whose name is not UTF-8."""
+    write_run(tmp_path / "good", "Ant-v5", "ddpg", 0, [1.0, 2.0])
+    for seed, name in enumerate(("formula", os.fsdecode(b"\xff\xfe"))):
+        run = write_run(tmp_path / name, "$\\frac{$", "td3", seed, [5.0, 5.0], stop_at_score=1.0)
+        (run / "timings.csv").write_text("step,train,evaluate,compile\n5000,1,0,0\n10000,2,0,0\n")
+    damaged = write_run(tmp_path / os.fsdecode(b"damaged-\xff"), "Ant-v5", "ddpg", 1, [1.0])
+    (damaged / "config.json").write_text("{")
+    written = write_report(tmp_path, tmp_path / "report")
+    assert len(written.warnings) == 1
+    assert "damaged-\\udcff: skipped: config.json is not valid JSON" in written.warnings[0]
+    assert "race_profile.png" in [file.name for file in written.files]
+    assert "\\udcff\\udcfe,$\\frac{$," in (tmp_path / "report" / "race.csv").read_text()
+    assert {run.name for run in read_runs(tmp_path / "report" / "race.csv").benchmark} == {"formula", "\\udcff\\udcfe"}
+
+
 @pytest.fixture
 def softdpg(monkeypatch, capsys):
     """The command in this process: exit code, standard output, standard error."""

@@ -157,7 +157,9 @@ def test_every_algorithm_of_the_registry_can_be_read(tmp_path):
     assert [run.algorithm for run in read_runs(tmp_path)[0]] == table_order()
 
 
-@pytest.mark.parametrize("env", ["=1+1", "+cmd", "-cmd|x", "@SUM(A1)", "'=1", "plain", "'quoted'", "-1.5"])
+@pytest.mark.parametrize(
+    "env", ["=1+1", "+cmd", "-cmd|x", "@SUM(A1)", "'=1", " =1+1", "' =1", "plain", "'quoted'", "-1.5"]
+)
 def test_texts_that_look_like_formulas_are_escaped_and_read_back(tmp_path, env):
     write_run(tmp_path / "runs" / "a", env, "ddpg", 0, [-1.0, 2.0])
     runs = read_runs(tmp_path / "runs").scored

@@ -54,6 +54,15 @@ def test_write_config_does_not_train(tmp_path):
         ("run.yaml", "a: [", "cannot read"),
         ("run.toml", "a = ", "cannot read"),
         ("run.json", "{}", "must end in"),
+        ("run.yaml", "env: " + "[" * 100_000, "nested too deep"),
+        ("run.toml", "env = " + "[" * 100_000, "cannot read"),
+        ("run.yaml", "learning-rate: {a: 1}", "--learning-rate must be a number, got {'a': 1}"),
+        ("run.yaml", "env-kwargs: {a: &a [1, 1], b: [*a, *a]}", "aliases (*name) are not supported"),
+        ("run.yaml", "seed: 1\nseed: 2", "seed is given twice"),
+        ("run.yaml", "net-arch: [8]\nnet_arch: [9]", "net-arch is given twice"),
+        ("run.toml", "net-arch = [8]\nnet_arch = [9]", "net-arch is given twice"),
+        ("run.yaml", "env-kwargs: {g: .nan}", "--env-kwargs g must be finite numbers, strings"),
+        ("run.yaml", "env-kwargs: {g: 2026-01-01}", "--env-kwargs g must be finite numbers, strings"),
     ],
 )
 def test_an_invalid_file(tmp_path, name, text, message):

@@ -135,3 +135,13 @@ def test_a_full_buffer_with_short_intervals_keeps_its_checkpoints(tmp_path, caps
     printed = capsys.readouterr()
     assert "resuming from the checkpoint at step 1,500" in printed.out
     assert "not usable" not in printed.err
+
+
+@pytest.mark.extended
+def test_mixed_actions_resume_exactly(tmp_path):
+    config = tiny_config(env="strange_envs:StrangeMixed-v0", algo="soft-td3", n_samples=2, checkpoint_every=50)
+    finished, out = tmp_path / "finished", tmp_path / "run"
+    assert train(config, finished) == 0
+    killed(config, out, config.steps - 20)
+    assert train(config, out) == 0
+    assert_same_results(finished, out)
