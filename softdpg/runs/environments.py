@@ -17,6 +17,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from softdpg.algorithms.registry import Algorithm
 from softdpg.envs.box2d import NewWorld
 from softdpg.errors import UserError, near_matches
 from softdpg.replay import GOAL_PARTS
@@ -127,6 +128,13 @@ def _check_spaces(env: gym.Env, env_id: str) -> None:
         check_action_space(actions)
     except SpaceError as error:
         raise UserError(f"{env_id}: {error}") from None
+
+
+def check_actions(env: gym.Env, env_id: str, algorithm: Algorithm) -> None:
+    """Raise ``UserError`` unless an algorithm acts in the action space of an environment."""
+    if not isinstance(env.action_space, spaces.Box) and "discrete_sigma" not in algorithm.hyperparameters:
+        kind = type(env.action_space).__name__
+        raise UserError(f"{env_id} has a {kind} action space; {algorithm.name} needs a Box, soft-td3 does not")
 
 
 def check_normalizable(env: gym.Env, env_id: str) -> None:

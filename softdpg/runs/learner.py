@@ -50,9 +50,6 @@ def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
         group, _, key = hyperparameter.argument.rpartition(".")
         (arguments.setdefault(group, {}) if group else arguments)[key] = hyperparameter.convert(value)
     if entry.origin == "peer":
-        if not isinstance(env.action_space, spaces.Box):
-            kind = type(env.action_space).__name__
-            raise UserError(f"{entry.name} needs a Box action space, and {config.env} has a {kind}; use soft-td3")
         arguments |= _peer_arguments(arguments, env)
     try:
         return entry.load()(policy, env, **(arguments | buffer))

@@ -111,7 +111,10 @@ def test_a_full_disk_stops_with_a_message_and_an_intact_checkpoint(small_tmpfs, 
             "no environment 'Qendulum'; did you mean Pendulum-v1, phys2d/Pendulum-v0? (give your own environment with "
             "its module, mypackage.envs:MyEnv-v0 or ./my_env.py:MyEnv-v0)",
         ),
-        (["--env", "CartPole-v1", "--algo", "ddpg"], "env must have a Box action space"),
+        (
+            ["--env", "CartPole-v1", "--algo", "ddpg"],
+            "CartPole-v1 has a Discrete action space; ddpg needs a Box, soft-td3 does not",
+        ),
         (["--algo", "ddpg", "--sigma", "0.1"], "--sigma applies to --algo soft-ddpg, soft-td3 only"),
         (["--algo", "soft-ddpg", "--samples", "0"], "--samples must be at least 1, got 0"),
         (["--tau", "2"], "--tau must be between 0 and 1, got 2.0"),
