@@ -214,7 +214,9 @@ class Critic(nn.Module):
             self.features(observations).T, actions, cpu=self._one_by_one, default=self._all_at_once
         )
 
-    def joint(self, observations: jax.Array, actions: jax.Array, next_observations: jax.Array, samples: jax.Array):
+    def joint(
+        self, observations: jax.Array, actions: jax.Array, next_observations: jax.Array, samples: jax.Array
+    ) -> jax.Array:
         """Values of (s, a) and (s', a'_i) in one pass that normalises over all of them: ``(1 + N, batch)``.
 
         :param observations: s, ``(batch, d)``

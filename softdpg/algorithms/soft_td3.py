@@ -93,6 +93,7 @@ class SoftTD3(DPGAlgorithm):
         "action_layer": "second",
         "n_critics": 2,
         "layer_norm": True,
+        "batch_norm": False,
         "standardize": True,
         "optimizer_kwargs": {"b1": 0.5},
     }

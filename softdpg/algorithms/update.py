@@ -87,7 +87,7 @@ def update(qf: Critics, row: Row, with_actor: bool | Array, learned: Learned, ba
     # Critics: y = r + discount * V(s'), minimise the sum over critics of mean (y - Q_j(s, a))^2 / 2
     next_actions = actor.apply_fn(actor.target_params, batch.next_observations)
 
-    def bellman_target(next_q: ActionValue) -> jax.Array:
+    def bellman_target(next_q: ActionValue) -> Array:
         value = row.next_value(next_q, next_actions, target_key, sigma)
         return batch.rewards + (1 - batch.dones) * batch.discounts * value
 
@@ -99,7 +99,7 @@ def update(qf: Critics, row: Row, with_actor: bool | Array, learned: Learned, ba
 
     def critic_loss(params: Any) -> tuple[jax.Array, tuple[jax.Array, Any]]:
         if joint:
-            next_q = JointValue(qf, row.critic_reduction, params, batch.next_observations, row.layout, batch)
+            next_q = JointValue(qf, row.critic_reduction, params, batch.next_observations, row.layout, batch=batch)
             y = jax.lax.stop_gradient(bellman_target(next_q))
             values, statistics = next_q.current[-1]
         else:
@@ -251,8 +251,8 @@ class JointValue(ActionValue):
     :param current: receives the values of (s, a), ``(n, batch)``, and the statistics of the joint batch
     """
 
-    batch: Batch
-    current: list[tuple[jax.Array, Any]] = field(default_factory=list)
+    batch: Batch = field(kw_only=True)
+    current: list[tuple[jax.Array, Any]] = field(default_factory=list, kw_only=True)
 
     def __call__(self, actions: Array) -> jax.Array:
         """``Q(s', a')`` for one action per state: ``(batch, m)`` to ``(batch,)``."""
@@ -260,6 +260,8 @@ class JointValue(ActionValue):
 
     def at_executed(self, actions: Array) -> jax.Array:
         """``Q(s', a'_i)`` for N executed actions per state: ``(N, m, batch)`` to ``(N, batch)``."""
+        if self.layout is not None:
+            actions = self.layout.masked(actions, axis=-2)
         values, statistics = self.critics.joint(
             self.params, self.batch.observations, self.batch.actions, self.observations, actions
         )

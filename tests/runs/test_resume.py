@@ -95,6 +95,7 @@ SOFT_TD3 = {"n_samples": 2, "train_freq": 2, "gradient_steps": 4}
             {**SOFT_TD3, "n_envs": 2, "sigma": "auto", "actor_gradient": "smoothed", "n_samples": 4},
         ),
         ("Timed-v0", "ddpg", {"normalize": True, "n_envs": 2}),
+        ("Timed-v0", "soft-td3", {**SOFT_TD3, "batch_norm": True}),
         (
             "StrangeGoal-v0",
             "soft-td3",
