@@ -119,8 +119,8 @@ def make_layout(space: spaces.Space, active_if: ActiveIf | None = None) -> Layou
     """Return the layout of an action space; None for a Box, which needs no decoding.
 
     :param space: any space that :func:`~softdpg.replay.spaces.check_action_space` accepts
-    :param active_if: which parts are parameters of an option: see :class:`~softdpg.algorithms.soft_td3.SoftTD3`; None
-        for those of ``Tuple(Discrete(n), Tuple(Box, ..., Box))`` with n boxes
+    :param active_if: which parts are parameters of an option: see
+        :class:`~softdpg.algorithms.policies.DDPGPolicy`; None for those of ``Tuple(Discrete(n), Tuple(Box, ..., Box))``
     """
     check_action_space(space)
     if isinstance(space, spaces.Box):

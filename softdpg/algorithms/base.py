@@ -19,7 +19,7 @@ from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
-from softdpg.algorithms.actions import ActiveIf, Layout, flat_space, make_layout, per_entry, to_env
+from softdpg.algorithms.actions import Layout, flat_space, make_layout, per_entry, to_env
 from softdpg.algorithms.exploration import (
     Exploration,
     SmoothingNoise,
@@ -38,6 +38,8 @@ from softdpg.replay.memory import RecordReplayBuffer
 from softdpg.replay.spaces import CheckedShape, SpaceError, all_finite, check_spaces
 
 Sigma = float | Sequence[float] | Callable[[float], float] | Literal["auto"]
+DISCRETE_SIGMA = 0.5  # smoothing of discrete and on/off actions, unless sigma has a number for each output
+DISCRETE_NOISE = 0.5  # exploration of them, unless action_noise has a number for each output
 _MAX_UPDATES_PER_CALL = 64
 _SATURATION_PATIENCE = 5_000  # updates with nearly all actions at a bound before the user is warned
 _SATURATION_CHECK = 1_000  # updates between two such checks, each of which waits for the device
@@ -73,9 +75,6 @@ class DPGAlgorithm(SavedAlgorithm):
     optimize_memory_usage: bool = False
     # A subclass without such an argument has no smoothing, white noise and no penalty.
     sigma: Sigma = 1.0
-    discrete_sigma: float = 0.5
-    discrete_noise: float = 0.5
-    active_if: ActiveIf | None = None
     noise_color: float = 0.0
     random_episodes: float = 0.0
     saturation_penalty: float = 0.0
@@ -156,7 +155,7 @@ class DPGAlgorithm(SavedAlgorithm):
     def layout(self) -> Layout | None:
         """How the actor's output decodes into actions; None for a Box."""
         if not hasattr(self, "_layout"):
-            self._layout = make_layout(self.action_space, self.active_if)
+            self._layout = make_layout(self.action_space, (self.policy_kwargs or {}).get("active_if"))
         return self._layout
 
     @property
@@ -178,7 +177,7 @@ class DPGAlgorithm(SavedAlgorithm):
         self._check_scales()
         noise: Any = self.action_noise
         if self.layout is not None and not isinstance(noise, ActionNoise | str) and noise is not None:
-            noise = per_entry(noise, self.discrete_noise, self.layout)
+            noise = per_entry(noise, DISCRETE_NOISE, self.layout)
         shape = flat_space(self.action_space).shape
         self.action_noise = make_action_noise(noise, shape, self.n_envs, self.noise_color, self.random_episodes)
         if self.replay_buffer is None:
@@ -266,7 +265,7 @@ class DPGAlgorithm(SavedAlgorithm):
         assert not isinstance(self.sigma, str)
         sigma: Any = self.sigma(self._current_progress_remaining) if callable(self.sigma) else self.sigma
         if self.layout is not None:
-            return per_entry(sigma, self.discrete_sigma, self.layout)
+            return per_entry(sigma, DISCRETE_SIGMA, self.layout)
         return np.asarray(sigma, np.float32) if np.ndim(sigma) else float(sigma)
 
     def _excluded_save_params(self) -> list[str]:

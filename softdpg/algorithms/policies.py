@@ -17,7 +17,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor, NatureCNN
 from stable_baselines3.common.type_aliases import Schedule
 
-from softdpg.algorithms.actions import flat_space, make_layout, to_env
+from softdpg.algorithms.actions import ActiveIf, flat_space, make_layout, to_env
 from softdpg.algorithms.cnn import make_nature_cnn
 from softdpg.algorithms.networks import (
     ActionLayer,
@@ -124,6 +124,10 @@ class DDPGPolicy(BasePolicy):
     :param features_extractor_class: ``FlattenExtractor`` or ``CombinedExtractor`` of SB3, which both flatten the
         observations, or ``NatureCNN``, see :class:`CnnPolicy`
     :param features_extractor_kwargs: arguments of ``NatureCNN``
+    :param active_if: parts of the action that are parameters of an option, and reach the critics only with it:
+        ``{"power": "on"}`` for one bit of ``on`` per number of ``power``, or ``{"angle": ["mode", 2]}`` for option 2 of
+        ``mode``. Parts of a Tuple are named by their index, nested ones by a tuple. None for the parameters of
+        ``Tuple(Discrete(n), Tuple(Box, ..., Box))``
     """
 
     qf: Critics
@@ -149,6 +153,7 @@ class DDPGPolicy(BasePolicy):
         share_features_extractor: bool = False,
         features_extractor_class: type = FlattenExtractor,
         features_extractor_kwargs: dict[str, Any] | None = None,
+        active_if: ActiveIf | None = None,
     ) -> None:
         cnn = features_extractor_class is NatureCNN
         pi, qf = check_net_arch(net_arch)
@@ -187,6 +192,7 @@ class DDPGPolicy(BasePolicy):
             optimizer_kwargs=optimizer_kwargs,
             features_extractor_class=features_extractor_class,
             features_extractor_kwargs=features_extractor_kwargs,
+            active_if=active_if,
         )
         # One for the actor and one for each critic
         extractors = [
@@ -194,7 +200,7 @@ class DDPGPolicy(BasePolicy):
             for _ in range(2)
         ]
         self.images = (normalize_images and not cnn, cnn)  # divide them by 255, leave them as pixels
-        self.layout = make_layout(action_space)
+        self.layout = make_layout(action_space, active_if)
         action_dim = int(np.prod(flat_space(action_space).shape))
         standardize = bool(standardize) and not cnn
         self._actor = make_actor(action_dim, pi, activation_fn, layer_norm, extractors[0], standardize)

@@ -246,8 +246,6 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
         Hyperparameter("actor_gradient", Literal["auto", "exact", "smoothed", "straight-through"]),
         Hyperparameter("critic_reduction", Literal["min", "mean"]),
         Hyperparameter("n_steps", int, at_least(1)),
-        Hyperparameter("discrete_sigma", float, positive),
-        Hyperparameter("discrete_noise", float, not_negative),
     )
 }
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from softdpg.algorithms.actions import ActiveIf
 from softdpg.algorithms.base import DPGAlgorithm, Sigma
 from softdpg.algorithms.exploration import Exploration
 from softdpg.algorithms.family import FAMILY, Estimator, Row, SmoothedGradient, SmoothedTarget
@@ -59,11 +58,6 @@ class SoftDDPG(DPGAlgorithm):
     :param policy_delay: number of critic updates per update of the actor
     :param stats_window_size: number of episodes over which SB3 averages its statistics
     :param qf_learning_rate: step size of the critic, a number or a schedule; None for that of the actor
-    :param discrete_sigma: scale of the smoothing noise of discrete and on/off actions, where ``sigma`` is one number
-    :param discrete_noise: standard deviation of the exploration noise of discrete and on/off actions, where
-        ``action_noise`` is one number
-    :param active_if: parts of the action that are parameters of an option, see
-        :class:`~softdpg.algorithms.soft_td3.SoftTD3`
     """
 
     policy_defaults: ClassVar[dict[str, Any]] = {"net_arch": [400, 300], "action_layer": "second"}
@@ -103,9 +97,6 @@ class SoftDDPG(DPGAlgorithm):
         policy_delay: int = 1,
         stats_window_size: int = 100,
         qf_learning_rate: float | Schedule | None = None,
-        discrete_sigma: float = 0.5,
-        discrete_noise: float = 0.5,
-        active_if: ActiveIf | None = None,
     ) -> None:
         super().__init__(
             policy=policy,
@@ -136,9 +127,6 @@ class SoftDDPG(DPGAlgorithm):
             policy_delay=policy_delay,
             stats_window_size=stats_window_size,
             qf_learning_rate=qf_learning_rate,
-            discrete_sigma=discrete_sigma,
-            discrete_noise=discrete_noise,
-            active_if=active_if,
         )
 
     def _check_arguments(self) -> None:

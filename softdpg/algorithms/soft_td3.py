@@ -6,7 +6,6 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from softdpg.algorithms.actions import ActiveIf
 from softdpg.algorithms.base import DPGAlgorithm, Sigma
 from softdpg.algorithms.exploration import Exploration
 from softdpg.algorithms.family import (
@@ -79,13 +78,6 @@ class SoftTD3(DPGAlgorithm):
     :param random_episodes: probability that an episode's actions are pure coloured noise, which finds rewards that the
         policy has never met
     :param saturation_penalty: L2 penalty on the actor's pre-tanh output, which frees actions that are stuck at a bound
-    :param discrete_sigma: scale of the smoothing noise of discrete and on/off actions, where ``sigma`` is one number
-    :param discrete_noise: standard deviation of the exploration noise of discrete and on/off actions, where
-        ``action_noise`` is one number
-    :param active_if: parts of the action that are parameters of an option, and reach the critics only with it:
-        ``{"power": "on"}`` for one bit of ``on`` per number of ``power``, or ``{"angle": ["mode", 2]}`` for option 2 of
-        ``mode``. Parts of a Tuple are named by their index, nested ones by a tuple. None for the parameters of
-        ``Tuple(Discrete(n), Tuple(Box, ..., Box))``
     """
 
     policy_defaults: ClassVar[dict[str, Any]] = {
@@ -136,9 +128,6 @@ class SoftTD3(DPGAlgorithm):
         noise_color: float = 1.0,
         random_episodes: float = 0.05,
         saturation_penalty: float = 1e-3,
-        discrete_sigma: float = 0.5,
-        discrete_noise: float = 0.5,
-        active_if: ActiveIf | None = None,
     ) -> None:
         sums_rewards = (
             keeps_n_steps(replay_buffer_class)
@@ -176,9 +165,6 @@ class SoftTD3(DPGAlgorithm):
             noise_color=noise_color,
             random_episodes=random_episodes,
             saturation_penalty=saturation_penalty,
-            discrete_sigma=discrete_sigma,
-            discrete_noise=discrete_noise,
-            active_if=active_if,
         )
 
     def _check_arguments(self) -> None:

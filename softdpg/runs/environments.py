@@ -132,7 +132,7 @@ def _check_spaces(env: gym.Env, env_id: str) -> None:
 
 def check_actions(env: gym.Env, env_id: str, algorithm: Algorithm) -> None:
     """Raise ``UserError`` unless an algorithm acts in the action space of an environment."""
-    if not isinstance(env.action_space, spaces.Box) and "discrete_sigma" not in algorithm.hyperparameters:
+    if not isinstance(env.action_space, spaces.Box) and "n_samples" not in algorithm.hyperparameters:
         kind = type(env.action_space).__name__
         raise UserError(f"{env_id} has a {kind} action space; {algorithm.name} needs a Box, soft-td3 does not")
 

@@ -201,7 +201,8 @@ def test_learn_predict_save_load(name, tmp_path):
 @pytest.mark.parametrize("gradient", ["smoothed", "straight-through"])
 def test_other_gradients_and_vectorised_normalised_environments(gradient):
     env = VecNormalize(DummyVecEnv([lambda: Acting(MIXED)] * 2))
-    model = SoftTD3("MlpPolicy", env, actor_gradient=gradient, active_if={"power": "on"}, **SMALL)
+    policy_kwargs = SMALL["policy_kwargs"] | {"active_if": {"power": "on"}}
+    model = SoftTD3("MlpPolicy", env, actor_gradient=gradient, **SMALL | {"policy_kwargs": policy_kwargs})
     model.learn(40)
     assert model._n_updates > 0
     assert np.isfinite(evaluate_policy(model, env, n_eval_episodes=2)[0])
