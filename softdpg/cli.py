@@ -26,6 +26,10 @@ OptionalPath = Annotated[Path | None, opt(metavar="PATH")]
 Earlier = Annotated[tuple[Path, ...], opt(metavar="PATH [PATH ...]")]
 Algos = Annotated[tuple[str, ...], arg(metavar="ALGO [ALGO ...]")]
 Run = tyro.conf.Positional[Annotated[Path, arg(metavar="RUN", help="Run directory; the run may be unfinished.")]]
+RunOrNone = tyro.conf.Positional[
+    Annotated[Path | None, opt(name="run", metavar="[RUN]", help="Run directory; the run may be unfinished.")]
+]
+Zoo = Annotated[str | None, opt(metavar="NAME", help="A trained policy in place of a run: softdpg zoo lists them.")]
 Env = Annotated[str | None, opt(metavar="ID", help="Environment instead of the run's own. A module in it is imported.")]
 EnvKwargs = Annotated[tuple[str, ...] | None, opt(metavar=ENV_KWARGS_METAVAR, help="Arguments of the environment.")]
 Trust = Annotated[bool, arg(help="Trust this run: import its environment module. This executes its code.")]
@@ -201,14 +205,15 @@ def race(
 
 
 def evaluate(
-    run: Run,
+    run: RunOrNone = None,
+    zoo: Zoo = None,
     episodes: int = 100,
     seed: int = 0,
     env: Env = None,
     env_kwargs: EnvKwargs = None,
     trust: Trust = False,
 ) -> None:
-    """Evaluate the policy of a run with deterministic episodes.
+    """Evaluate the policy of a run, or one of the zoo, with deterministic episodes.
 
     Args:
         episodes: Number of episodes.
@@ -219,13 +224,15 @@ def evaluate(
     use_one_thread()
     from softdpg.runs.trained import evaluate_run
 
-    returns = evaluate_run(run, episodes=episodes, seed=seed, **_chosen(env, env_kwargs, trust))
+    source = _source(run, zoo, "eval")
+    returns = evaluate_run(source, episodes=episodes, seed=seed, **_chosen(env, env_kwargs, trust))
     print(f"{returns.mean():.2f} ± {returns.std():.2f} over {episodes} episodes", end="")
     print(f" (from {returns.min():.2f} to {returns.max():.2f})")
 
 
 def watch(
-    run: Run,
+    run: RunOrNone = None,
+    zoo: Zoo = None,
     out: OptionalPath = None,
     episodes: int = 1,
     seed: int = 0,
@@ -233,17 +240,25 @@ def watch(
     env_kwargs: EnvKwargs = None,
     trust: Trust = False,
 ) -> None:
-    """Render the policy of a run to a video. This needs no screen.
+    """Render the policy of a run, or one of the zoo, to a video. This needs no screen.
 
     Args:
-        out: The video, ending in .mp4 or .gif. Default: RUN/video.mp4.
+        out: The video, ending in .mp4 or .gif. Default: RUN/video.mp4, or NAME.mp4 with --zoo.
         episodes: Number of episodes.
         seed: Seed of the episodes.
     """
     require_extra("video", "softdpg watch")
     from softdpg.runs.trained import watch
 
-    print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed, **_chosen(env, env_kwargs, trust))}")
+    source = _source(run, zoo, "watch")
+    print(f"wrote {watch(source, out=out, episodes=episodes, seed=seed, **_chosen(env, env_kwargs, trust))}")
+
+
+def zoo() -> None:
+    """List the trained policies that come with the package, with their scores."""
+    from softdpg.zoo import print_listing
+
+    print_listing()
 
 
 def export(
@@ -350,10 +365,21 @@ def report(path: tyro.conf.Positional[Path], out: OptionalPath = None, earlier: 
     print("\n".join(f"wrote {file}" for file in written.files))
 
 
-_FUNCTIONS = (demo, envs, train, reproduce, race, tune, evaluate, watch, export, theory, toy, report, version)
+_FUNCTIONS = (demo, envs, train, reproduce, race, tune, evaluate, watch, zoo, export, theory, toy, report, version)
 COMMANDS: dict[str, Callable[..., Any]] = {
     "eval" if function is evaluate else function.__name__: function for function in _FUNCTIONS
 }
+
+
+def _source(run: Path | None, zoo: str | None, command: str) -> Any:
+    """Return the run directory or the policy of the zoo; raise ``UserError`` unless exactly one is given."""
+    if (run is None) == (zoo is None):
+        raise UserError(f"softdpg {command} needs a run directory, or --zoo NAME, and not both")
+    if zoo is None:
+        return run
+    from softdpg.zoo import load
+
+    return load(zoo)
 
 
 def _chosen(env: str | None, env_kwargs: tuple[str, ...] | None, trust: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ctypes.util import find_library
 from dataclasses import replace
@@ -20,6 +20,7 @@ from softdpg.errors import UserError
 from softdpg.runs.config import EnvKwargs, RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.runs.environments import REPLAY, Evaluator, Policy, episode_seed, make_env, names_a_module
+from softdpg.zoo import ZooPolicy
 
 VIDEO_FORMATS = (".mp4", ".gif")
 ExportFormat = Literal["onnx", "numpy", "safetensors"]
@@ -59,17 +60,17 @@ def open_run(
     return config, directory.model
 
 
-def evaluate_run(path: Path, *, episodes: int = 100, seed: int = 0, **opening: Any) -> np.ndarray:
+def evaluate_run(source: Path | ZooPolicy, *, episodes: int = 100, seed: int = 0, **opening: Any) -> np.ndarray:
     """Return the returns ``(episodes,)`` of deterministic episodes of a run's policy.
 
-    :param path: the run directory; the run may be unfinished
+    :param source: the run directory; the run may be unfinished. Or a policy of the zoo
     :param episodes: number of episodes
     :param seed: of the episodes
     :param opening: ``env_id``, ``env_kwargs`` and ``trust``, as in :func:`open_run`
     """
     _check_episodes(episodes)
-    config, weights = open_run(path, **opening)
-    policy = _load_policy(config, make_env(config.env, config.env_kwargs), weights)
+    config, load = _open(source, **opening)
+    policy = load(make_env(config.env, config.env_kwargs))
     seeds = [episode_seed(seed, REPLAY, i) for i in range(episodes)]
     evaluator = Evaluator(config.env, min(episodes, _SIDE_BY_SIDE), config.env_kwargs)
     try:
@@ -79,17 +80,20 @@ def evaluate_run(path: Path, *, episodes: int = 100, seed: int = 0, **opening: A
         raise UserError(str(error)) from None
 
 
-def watch(path: Path, *, out: Path | None = None, episodes: int = 1, seed: int = 0, **opening: Any) -> Path:
+def watch(
+    source: Path | ZooPolicy, *, out: Path | None = None, episodes: int = 1, seed: int = 0, **opening: Any
+) -> Path:
     """Render deterministic episodes of a run's policy to a video; return its path.
 
-    :param path: the run directory; the run may be unfinished
-    :param out: the video, ending in .mp4 or .gif; ``video.mp4`` in the run directory unless given
+    :param source: the run directory; the run may be unfinished. Or a policy of the zoo
+    :param out: the video, ending in .mp4 or .gif; ``video.mp4`` in the run directory, or NAME.mp4 for a policy of the
+        zoo, unless given
     :param episodes: number of episodes
     :param seed: of the episodes
     :param opening: ``env_id``, ``env_kwargs`` and ``trust``, as in :func:`open_run`
     """
-    config, weights = open_run(path, **opening)
-    out = out or path / "video.mp4"
+    config, load = _open(source, **opening)
+    out = out or (Path(f"{source.entry.name}.mp4") if isinstance(source, ZooPolicy) else source / "video.mp4")
     if out.suffix.lower() not in VIDEO_FORMATS:
         raise UserError(f"--out must end in {' or '.join(VIDEO_FORMATS)}, got {out.suffix or 'nothing'!r}")
     _check_episodes(episodes)
@@ -97,7 +101,7 @@ def watch(path: Path, *, out: Path | None = None, episodes: int = 1, seed: int =
     choose_gl()
     env = make_env(config.env, config.env_kwargs, render_mode="rgb_array")
     _check_rendering(env)
-    policy = _load_policy(config, env, weights)
+    policy = load(env)
     try:
         with (
             _replacing(out, "video") as unfinished,
@@ -137,10 +141,21 @@ def export_run(path: Path, *, to: ExportFormat = "onnx", out: Path | None = None
     return out
 
 
-def _load_policy(config: RunConfig, env: Any, weights: Path) -> Policy:
-    from softdpg.runs.learner import load_learner, policy_of
+def _open(source: Path | ZooPolicy, **opening: Any) -> tuple[RunConfig, Callable[[Any], Policy]]:
+    """Return settings that name the environment, and a function that makes the policy for it."""
+    if isinstance(source, ZooPolicy):
+        env = opening.get("env_id") or source.entry.env
+        return RunConfig(
+            env, source.entry.algo, env_kwargs=EnvKwargs(opening.get("env_kwargs") or {})
+        ), lambda _: source
+    config, weights = open_run(source, **opening)
 
-    return policy_of(load_learner(config, env, weights))
+    def load(env: Any) -> Policy:
+        from softdpg.runs.learner import load_learner, policy_of
+
+        return policy_of(load_learner(config, env, weights))
+
+    return config, load
 
 
 def _check_episodes(episodes: int) -> None:
