@@ -118,7 +118,7 @@ def failure_message(out: Path, exit_code: int) -> str:
         lines = []
     own = [line for line in lines if line.startswith("softdpg: ") and not line.startswith("softdpg: warning: ")]
     last = (own or lines or [f"exit code {exit_code}"])[-1]
-    return last.removeprefix("softdpg: ").removeprefix("error: ")
+    return last.removeprefix("softdpg: ").removeprefix("error: ").partition("; resume from ")[0]
 
 
 def _main() -> None:

@@ -161,7 +161,7 @@ class FailingRun:
 
     def __init__(self, config, out):
         out.mkdir(parents=True, exist_ok=True)
-        (out / "train.log").write_text(f"softdpg: the motor of {out.name} is on fire\n")
+        (out / "train.log").write_text(f"softdpg: the motor of {out.name} is on fire; resume from here with:\n")
 
     def poll(self):
         return 1
