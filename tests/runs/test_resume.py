@@ -132,11 +132,11 @@ def test_three_commands_in_one_directory_at_once(tmp_path, finished):
 
 
 @pytest.mark.parametrize(
-    ("every", "steps", "kill"), [(1, 80, 75), pytest.param(7, 4_700, 4_600, marks=pytest.mark.extended)]
+    ("every", "steps", "kill"), [(2, 50, 45), pytest.param(7, 4_700, 4_600, marks=pytest.mark.extended)]
 )
 def test_very_short_intervals_with_a_wrapped_buffer(tmp_path, every, steps, kill):
-    """The window of 50 is full; the file, with room for 4,096 more, wraps in the longer run."""
-    settings = {"steps": steps, "checkpoint_every": every, "buffer_size": 50, "learning_starts": 20}
+    """The window of 20 is full; the file, with room for 4,096 more, wraps in the longer run."""
+    settings = {"steps": steps, "checkpoint_every": every, "buffer_size": 20, "learning_starts": 16}
     config = tiny_config(SHORT.env, "ddpg", **settings, evaluate_every=steps)
     assert train(replace(config, checkpoint_every=10_000), tmp_path / "whole") == 0
     killed(config, tmp_path / "run", kill)
