@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softdpg import paper
+from softdpg.envs.action_spaces import ACTION_TARGETS
 from softdpg.report import statistics
 from softdpg.report.runs import Array, Run
 from softdpg.report.statistics import Estimate
@@ -137,7 +138,7 @@ def _entry(runs: list[Run]) -> Entry:
 
 
 def _ordered(tasks: Iterable[Task]) -> list[Task]:
-    order = list(paper.TARGET_SCORES)
+    order = [*paper.TARGET_SCORES, *ACTION_TARGETS]
     return sorted(tasks, key=lambda task: (order.index(task.env) if task.env in order else len(order), task))
 
 

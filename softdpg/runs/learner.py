@@ -166,7 +166,8 @@ def load_learner(config: RunConfig, env: Env, path: Path) -> Any:
         raise UserError(f"cannot load {path}: the weights do not match net_arch={list(config.net_arch or ())}")
     vec_env: Any = normalized(DummyVecEnv([lambda: env]), training=False) if config.normalize else env
     buffer_class = buffer_in_memory(config, env.observation_space)
-    buffer = {"buffer_size": 1} | ({} if buffer_class is None else {"replay_buffer_class": buffer_class})
+    buffer: dict[str, Any] = {"buffer_size": 1} if "buffer_size" in config.algorithm.hyperparameters else {}
+    buffer |= {} if buffer_class is None else {"replay_buffer_class": buffer_class}
     model = make_learner(config, vec_env, **buffer)
     try:
         found = take_statistics(model.get_vec_normalize_env(), arrays)
