@@ -133,9 +133,9 @@ def profile_figure(benchmark: Benchmark) -> Figure | None:
             look = style(name)
             end = max([low, *reached, min(until, high)])
             x, y = [low, *reached, end], [0.0, *fractions, fractions[-1] if fractions else 0.0]
-            axes.step(x, y, where="post", label=ALGORITHMS[name].label, **_line(look))
-            some = (0.1, 0.25)  # as parts of the picture: a marker for every step would hide the line
-            axes.plot(reached, fractions, look.marker, color=look.color, markersize=3.5, markevery=some)
+            # Markers as parts of the picture: one for every step would hide the line.
+            look_of = {"marker": look.marker, "markersize": 3.5, "markevery": (0.1, 0.25)} | _line(look)
+            axes.step(x, y, where="post", label=ALGORITHMS[name].label, **look_of)
         _log_costs(axes, (1, 2, 5))
         axes.set(xlabel=cost.label, xlim=(low, high), ylim=(-0.02, 1.02))
     figure.axes[0].set_ylabel("targets reached")
