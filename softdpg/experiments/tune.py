@@ -29,7 +29,7 @@ from softdpg.experiments.local import cores, failure_message, start_run
 from softdpg.runs.config import RunConfig, flag
 from softdpg.runs.directory import Evaluations, RunDirectory
 from softdpg.runs.display import say_error
-from softdpg.runs.environments import check_goals, check_normalizable, make_env
+from softdpg.runs.environments import check_goals, check_normalizable, make_run_env
 from softdpg.runs.files import is_full, locked
 from softdpg.runs.flags import write_config_file
 from softdpg.runs.process import Signals
@@ -74,7 +74,7 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
     for name, value in (("--trials", trials), ("--workers", workers)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, got {value}")
-    env = make_env(base.env, base.env_kwargs)
+    env = make_run_env(base)
     if base.normalize:
         check_normalizable(env, base.env)
     if base.her:
