@@ -10,7 +10,7 @@ EXTRAS = {
     "box2d": ("Box2D",),
     "report": ("matplotlib", "plotly"),
     "video": ("imageio", "imageio_ffmpeg"),
-    "peers": ("sbx",),
+    "peers": ("sbx", "sb3_contrib"),
     "ray": ("ray",),
     "tune": ("optuna",),
     "export": ("onnx",),
@@ -42,6 +42,15 @@ def require_extra(extra: str, what: str) -> None:
     """
     if any(find_spec(module) is None for module in EXTRAS[extra]):
         raise MissingExtraError(extra, what)
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of any exception in one line of at most 1,000 characters."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "its message cannot be shown"
+    return " ".join(text.split())[:1_000].encode(errors="backslashreplace").decode()  # without lone surrogates
 
 
 def near_matches(name: str, known: list[str]) -> str:

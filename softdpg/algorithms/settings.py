@@ -50,6 +50,11 @@ def at_least(least: int) -> Check:
     return lambda value: "" if value >= least else f"must be at least {least}, got {value}"
 
 
+def between(least: int, most: int) -> Check:
+    """Accept values from ``least`` to ``most``."""
+    return lambda value: "" if least <= value <= most else f"must be between {least:,} and {most:,}, got {value:,}"
+
+
 def positive(value: Any) -> str:
     """Accept finite numbers above 0."""
     return "" if 0 < value < float("inf") else f"must be a positive number, got {value}"
@@ -230,6 +235,21 @@ HYPERPARAMETERS: dict[str, Hyperparameter] = {
             argument="policy_kwargs.net_arch",
             convert=list,
             search=((64, 64), (256, 256), (400, 300)),
+        ),
+        Hyperparameter(
+            "qf_net_arch",
+            tuple[int, ...],
+            units,
+            argument="policy_kwargs.qf_net_arch",
+            convert=list,
+            description="Units of each hidden layer of the critics, if they differ from --net-arch.",
+        ),
+        Hyperparameter(
+            "renorm_warmup_steps",
+            int,
+            at_least(0),
+            argument="policy_kwargs.renorm_warmup_steps",
+            description="Updates before batch renormalisation replaces batch normalisation.",
         ),
         Hyperparameter("n_critics", int, at_least(1), argument="policy_kwargs.n_critics"),
         Hyperparameter("layer_norm", bool, argument="policy_kwargs.layer_norm"),

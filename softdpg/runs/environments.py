@@ -17,11 +17,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from softdpg.algorithms.registry import Algorithm
 from softdpg.envs.box2d import NewWorld
-from softdpg.errors import UserError, near_matches
+from softdpg.errors import UserError, near_matches, one_line
 from softdpg.replay import GOAL_PARTS
 from softdpg.replay.spaces import SpaceError, check_action_space, check_shape
+from softdpg.runs.config import RunConfig
 
 TRAINING, EVALUATION, REPLAY = range(3)  # the streams of seeds of a run
 _PARTS = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)  # of a Dict observation
@@ -43,8 +43,8 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str |
     except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):
         near = near_matches(registered, list(gym.registry))
         raise UserError(f"no environment {env_id!r}{near} ({_OWN_ENVIRONMENTS})") from None
-    except Exception as error:  # from the environment's module or constructor
-        raise UserError(f"cannot make environment {env_id!r}: {' '.join(str(error).split())}") from None
+    except (Exception, SystemExit) as error:  # from the environment's module or constructor
+        raise UserError(f"cannot make environment {env_id!r}: {one_line(error)}") from None
     try:
         _check_spaces(env, env_id)
     except UserError:
@@ -52,6 +52,25 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str |
         raise
     assert env.spec is not None
     return NewWorld(env) if env.spec.id.startswith("BipedalWalker") else env
+
+
+def make_run_env(config: RunConfig, render_mode: str | None = None) -> gym.Env:
+    """Make the environment of a run as its algorithm sees it; raise ``UserError`` if it cannot act in it.
+
+    :param config: resolved settings
+    :param render_mode: what ``render`` returns; None for an environment that is not rendered
+    """
+    env = make_env(config.env, config.env_kwargs, render_mode)
+    kind, algorithm = type(env.action_space).__name__, config.algorithm
+    if not algorithm.acts_in(kind):
+        takes = " or ".join(algorithm.action_spaces or ("Box",))
+        env.close()
+        raise UserError(f"{config.env} has a {kind} action space; {algorithm.name} needs a {takes}, soft-td3 does not")
+    if not algorithm.relaxed or kind == "Box":
+        return env
+    from softdpg.wrappers import Relax  # imports JAX
+
+    return Relax(env)
 
 
 def names_a_module(env_id: str) -> bool:
@@ -78,8 +97,9 @@ def _import_module_of(env_id: str) -> str:
     except BaseException as error:  # from the module's own code
         if isinstance(error, KeyboardInterrupt):
             raise
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UserError(f"cannot import the module of --env {env_id}: {cause}") from None
+        raise UserError(
+            f"cannot import the module of --env {env_id}: {type(error).__name__}: {one_line(error)}"
+        ) from None
     return name
 
 
@@ -128,13 +148,6 @@ def _check_spaces(env: gym.Env, env_id: str) -> None:
         check_action_space(actions)
     except SpaceError as error:
         raise UserError(f"{env_id}: {error}") from None
-
-
-def check_actions(env: gym.Env, env_id: str, algorithm: Algorithm) -> None:
-    """Raise ``UserError`` unless an algorithm acts in the action space of an environment."""
-    if not isinstance(env.action_space, spaces.Box) and "n_samples" not in algorithm.hyperparameters:
-        kind = type(env.action_space).__name__
-        raise UserError(f"{env_id} has a {kind} action space; {algorithm.name} needs a Box, soft-td3 does not")
 
 
 def check_normalizable(env: gym.Env, env_id: str) -> None:
@@ -265,13 +278,12 @@ def put(batch: Any, i: int, observation: Any) -> None:
 class Evaluator:
     """Play deterministic episodes in parallel environments, so that one forward pass serves all.
 
-    :param env_id: Gymnasium id of the environment
+    :param config: resolved settings of the run
     :param episodes: number of environments, each of which plays one episode
-    :param env_kwargs: arguments of the environment's constructor
     """
 
-    def __init__(self, env_id: str, episodes: int, env_kwargs: Mapping[str, Any] = {}) -> None:
-        self.envs = [make_env(env_id, env_kwargs) for _ in range(episodes)]
+    def __init__(self, config: RunConfig, episodes: int) -> None:
+        self.envs = [make_run_env(config) for _ in range(episodes)]
 
     def returns(self, policy: Policy, seeds: Sequence[int]) -> np.ndarray:
         """Return the undiscounted returns ``(len(seeds),)`` of deterministic episodes.

@@ -1,6 +1,7 @@
 """The model of a run: made from its settings, with its log, its normalisation of observations, and its weights."""
 
 import os
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -49,12 +50,30 @@ def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
         hyperparameter = HYPERPARAMETERS[name]
         group, _, key = hyperparameter.argument.rpartition(".")
         (arguments.setdefault(group, {}) if group else arguments)[key] = hyperparameter.convert(value)
+    policy_kwargs = arguments.get("policy_kwargs", {})
+    if "qf_net_arch" in policy_kwargs:
+        if "net_arch" not in policy_kwargs:
+            raise UserError("--qf-net-arch needs --net-arch, the layers of the actor")
+        policy_kwargs["net_arch"] = {"pi": policy_kwargs["net_arch"], "qf": policy_kwargs.pop("qf_net_arch")}
     if entry.origin == "peer":
         arguments |= _peer_arguments(arguments, env)
     try:
         return entry.load()(policy, env, **(arguments | buffer))
     except ValueError as error:
-        raise UserError(str(error)) from None
+        raise UserError(_with_flags(str(error))) from None
+
+
+def _with_flags(message: str) -> str:
+    """Replace the arguments of the classes in an error message by the flags of the command line."""
+    flags = {row.argument.removeprefix("policy_kwargs."): row.flag for row in HYPERPARAMETERS.values()}
+
+    def replaced(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        if name not in flags or not (value or match.start() == 0 or "_" in name):  # an ordinary word
+            return match[0]
+        return f"{flags[name]} {value}" if value else flags[name]
+
+    return re.sub(r'\b(\w+)\b(?:="?([\w.-]+)"?)?', replaced, message)
 
 
 def _peer_arguments(arguments: dict[str, Any], env: Env | VecEnv) -> dict[str, Any]:
@@ -166,7 +185,8 @@ def load_learner(config: RunConfig, env: Env, path: Path) -> Any:
         raise UserError(f"cannot load {path}: the weights do not match net_arch={list(config.net_arch or ())}")
     vec_env: Any = normalized(DummyVecEnv([lambda: env]), training=False) if config.normalize else env
     buffer_class = buffer_in_memory(config, env.observation_space)
-    buffer = {"buffer_size": 1} | ({} if buffer_class is None else {"replay_buffer_class": buffer_class})
+    buffer: dict[str, Any] = {"buffer_size": 1} if "buffer_size" in config.algorithm.hyperparameters else {}
+    buffer |= {} if buffer_class is None else {"replay_buffer_class": buffer_class}
     model = make_learner(config, vec_env, **buffer)
     try:
         found = take_statistics(model.get_vec_normalize_env(), arrays)

@@ -19,7 +19,7 @@ import numpy as np
 from softdpg.errors import UserError
 from softdpg.runs.config import EnvKwargs, RunConfig
 from softdpg.runs.directory import RunDirectory
-from softdpg.runs.environments import REPLAY, Evaluator, Policy, episode_seed, make_env, names_a_module
+from softdpg.runs.environments import REPLAY, Evaluator, Policy, episode_seed, make_run_env, names_a_module
 from softdpg.zoo import ZooPolicy
 
 VIDEO_FORMATS = (".mp4", ".gif")
@@ -70,9 +70,9 @@ def evaluate_run(source: Path | ZooPolicy, *, episodes: int = 100, seed: int = 0
     """
     _check_episodes(episodes)
     config, load = _open(source, **opening)
-    policy = load(make_env(config.env, config.env_kwargs))
+    policy = load(make_run_env(config))
     seeds = [episode_seed(seed, REPLAY, i) for i in range(episodes)]
-    evaluator = Evaluator(config.env, min(episodes, _SIDE_BY_SIDE), config.env_kwargs)
+    evaluator = Evaluator(config, min(episodes, _SIDE_BY_SIDE))
     try:
         starts = range(0, episodes, _SIDE_BY_SIDE)
         return np.concatenate([evaluator.returns(policy, seeds[i : i + _SIDE_BY_SIDE]) for i in starts])
@@ -99,7 +99,7 @@ def watch(
     _check_episodes(episodes)
     _check_parent(out)
     choose_gl()
-    env = make_env(config.env, config.env_kwargs, render_mode="rgb_array")
+    env = make_run_env(config, render_mode="rgb_array")
     _check_rendering(env)
     policy = load(env)
     try:
@@ -127,7 +127,7 @@ def export_run(path: Path, *, to: ExportFormat = "onnx", out: Path | None = None
     if out.suffix != SUFFIXES[to]:
         raise UserError(f"--out must end in {SUFFIXES[to]} for --to {to}, got {out.suffix or 'nothing'!r}")
     _check_parent(out)
-    env = make_env(config.env, config.env_kwargs)
+    env = make_run_env(config)
     from softdpg.runs.learner import load_learner
 
     model = load_learner(config, env, weights)
