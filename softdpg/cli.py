@@ -45,7 +45,7 @@ def train(
     """Train one agent. Run the same command again to resume an interrupted run.
 
     Args:
-        out: Run directory: new, empty, or that of the same run.
+        out: Run directory: new, empty, or that of the same run. Default: runs/ENVIRONMENT/ALGORITHM/seed-N.
         config: YAML or TOML file with settings, named like the flags. Flags take precedence.
         write_config: Write the settings to this YAML or TOML file instead of training.
         keep_buffer: Keep the file of the replay buffer after the run is finished.
@@ -57,15 +57,17 @@ def train(
         write_config_file(settings.config(), write_config)
         print(f"wrote {write_config}")
         return
-    if out is None:
-        raise UserError("softdpg train needs --out DIRECTORY")
     from softdpg.runs.process import keep_compiled, use_one_thread
 
     use_one_thread()
     keep_compiled()
     from softdpg.runs.training import train
 
-    sys.exit(train(settings.config(), out, keep_buffer=keep_buffer, restart=restart))
+    run = settings.config()
+    if out is None:
+        out = run.default_out()
+        print(f"run directory: {out}", flush=True)
+    sys.exit(train(run, out, keep_buffer=keep_buffer, restart=restart))
 
 
 def reproduce(

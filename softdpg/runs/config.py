@@ -316,6 +316,16 @@ class RunConfig:
                 arguments += [flag(name), *_strings(value)]
         return arguments
 
+    @property
+    def env_name(self) -> str:
+        """The environment's id without its module, as it can stand in the name of a directory."""
+        name = self.env.rpartition(":")[2].removeprefix("softdpg/")
+        return re.sub(r"[^A-Za-z0-9._-]", "-", name).strip(".-") or "env"
+
+    def default_out(self) -> Path:
+        """Return the run directory of ``softdpg train`` without ``--out``."""
+        return Path("runs", self.env_name, self.algorithm.name, f"seed-{self.seed}")
+
     def command(self, out: Path) -> str:
         """Return the shell command that starts or resumes this run in ``out``."""
         return shlex.join(["softdpg", "train", *self.arguments(), "--out", str(out)])

@@ -123,7 +123,8 @@ class RunDirectory:
         before = RunConfig.from_json(stored).resolved()
         differences = config.differences(before)
         if differences and not (config.steps > before.steps and config == replace(before, steps=config.steps)):
-            raise UserError(f"{self.path} holds a run with other settings: " + "; ".join(differences))
+            different = "; ".join(differences)
+            raise UserError(f"{self.path} holds a run with other settings: {different}. Choose another --out")
         if differences:
             files.write_json(self.config, stored | config.to_json(), durable=True)
         return [

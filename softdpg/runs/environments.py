@@ -9,7 +9,7 @@ import importlib
 import itertools
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,6 +27,14 @@ TRAINING, EVALUATION, REPLAY = range(3)  # the streams of seeds of a run
 _PARTS = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)  # of a Dict observation
 _LONGEST = 10_000  # steps after which an evaluation cuts an episode without a time limit
 _OWN_ENVIRONMENTS = "give your own environment with its module, mypackage.envs:MyEnv-v0 or ./my_env.py:MyEnv-v0"
+_LIBRARIES = (
+    "ale_py",
+    "gymnasium_robotics",
+    "highway_env",
+    "metaworld",
+    "minigrid",
+    "shimmy",
+)  # register when imported
 
 
 def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None) -> gym.Env:
@@ -41,10 +49,10 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str |
     try:
         env = gym.make(registered, **arguments)
     except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):
-        near = near_matches(registered, list(gym.registry))
-        raise UserError(f"no environment {env_id!r}{near} ({_OWN_ENVIRONMENTS})") from None
+        raise UserError(f"no environment {env_id!r}{_hint(env_id, registered)}") from None
     except Exception as error:  # from the environment's module or constructor
-        raise UserError(f"cannot make environment {env_id!r}: {' '.join(str(error).split())}") from None
+        cause = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"cannot make environment {env_id!r}: {cause}") from None
     try:
         _check_spaces(env, env_id)
     except UserError:
@@ -54,9 +62,20 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str |
     return NewWorld(env) if env.spec.id.startswith("BipedalWalker") else env
 
 
+def _hint(env_id: str, registered: str) -> str:
+    """Return what to do about an unknown id, as the end of a sentence."""
+    if names_a_module(env_id):
+        near = near_matches(registered, list(gym.registry))
+        return f"; its module {env_id.rpartition(':')[0]} is imported, but does not register {registered!r}{near}"
+    near = near_matches(registered, list(gym.registry))
+    installed = [library for library in _LIBRARIES if find_spec(library)]
+    libraries = f"; of a library that registers its own, {', '.join(f'{name}:{env_id}' for name in installed)}"
+    return f"{near}{libraries if installed and not near else ''} ({_OWN_ENVIRONMENTS})"
+
+
 def names_a_module(env_id: str) -> bool:
     """Whether making this environment imports a module."""
-    return ":" in env_id
+    return ":" in env_id or env_id.endswith(".py")
 
 
 def _import_module_of(env_id: str) -> str:
@@ -65,8 +84,11 @@ def _import_module_of(env_id: str) -> str:
     The current directory is searched too, after all others.
     """
     module, _, name = env_id.rpartition(":")
+    if env_id.endswith(".py"):  # a file without an id
+        module, name = env_id, ""
     if not module:
         return env_id
+    before = set(gym.registry)
     try:
         if module.endswith(".py"):
             _import_file(Path(module))
@@ -80,7 +102,16 @@ def _import_module_of(env_id: str) -> str:
             raise
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise UserError(f"cannot import the module of --env {env_id}: {cause}") from None
+    if not name:
+        raise UserError(f"--env {env_id} needs the id of an environment in it: {_ids_in(module, before)}")
     return name
+
+
+def _ids_in(module: str, before: set[str]) -> str:
+    """Return the ids that importing a module has registered, each as ``--env`` takes it."""
+    new = sorted(gym.registry.keys() - before)
+    none = f'it registers none; add gymnasium.register("MyEnv-v0", MyEnv) to {Path(module).name}'
+    return " or ".join(f"--env {module}:{env_id}" for env_id in new) or none
 
 
 def _import_file(path: Path) -> None:

@@ -95,8 +95,7 @@ def watch(path: Path, *, out: Path | None = None, episodes: int = 1, seed: int =
     _check_episodes(episodes)
     _check_parent(out)
     choose_gl()
-    env = make_env(config.env, config.env_kwargs, render_mode="rgb_array")
-    _check_rendering(env)
+    env = _make_rendered(config)
     policy = _load_policy(config, env, weights)
     try:
         with (
@@ -178,16 +177,34 @@ def _play(env: Any, policy: Policy, seed: int, video: Any) -> None:
         video.append_data(env.render())
 
 
-def _check_rendering(env: Any) -> None:
+def _make_rendered(config: RunConfig) -> Any:
+    """Make the environment of a run for a video; raise ``UserError`` if it returns no images."""
+    plain = make_env(config.env, config.env_kwargs)
+    modes = list(plain.metadata.get("render_modes") or [])
+    plain.close()
+    if "rgb_array" not in modes:
+        raise UserError(
+            f"cannot make a video of {config.env}: its metadata has the render_modes {modes}. Its class needs "
+            'metadata = {"render_modes": ["rgb_array"]}, the argument render_mode, which softdpg watch sets to '
+            '"rgb_array", and render(), which returns an image'
+        )
+    env = make_env(config.env, config.env_kwargs, render_mode="rgb_array")
     env.reset()
     try:
-        env.render()
+        image: Any = env.render()
     except Exception as error:  # of many kinds: MuJoCo, PyOpenGL, EGL, pygame
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise UserError(
             "cannot render without a screen; MuJoCo needs EGL (Debian: libegl1) or OSMesa (Debian: libosmesa6), "
             f"chosen by MUJOCO_GL={os.environ.get('MUJOCO_GL', '')} ({cause})"
         ) from None
+    if np.ndim(image) != 3 or np.asarray(image).dtype != np.uint8:
+        got = f"an array {np.shape(image)}" if isinstance(image, np.ndarray) else type(image).__name__
+        raise UserError(
+            f"cannot make a video of {config.env}: render() must return an image, (height, width, 3) of uint8, "
+            f"got {got}"
+        )
+    return env
 
 
 def choose_gl() -> None:

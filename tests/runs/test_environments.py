@@ -66,7 +66,7 @@ def test_episodes_are_numbered_and_do_not_repeat():
         ("softdpg/PendulmDiscrete-v0", "did you mean softdpg/PendulumDiscrete-v0"),
         ("halfcheetah-v5", "did you mean HalfCheetah-v"),
         ("Pendulum-v9", "did you mean Pendulum-v1"),
-        ("qwertyuiop", r"no environment 'qwertyuiop' \(give your own environment"),
+        ("qwertyuiop", r"no environment 'qwertyuiop'.*\(give your own environment"),
         ("not an id!", "cannot make environment 'not an id!': Malformed environment ID"),
         ("FrozenLake-v1", "FrozenLake-v1 has a Discrete observation space; softdpg needs a Box"),
     ],
@@ -170,6 +170,26 @@ def test_export(home, trained):
 def test_unknown_id_says_how():
     with pytest.raises(UserError, match=r"no environment 'Pusj-v0'.*\./my_env\.py:MyEnv-v0"):
         make_env("Pusj-v0")
+
+
+def test_an_unknown_id_may_need_the_module_of_its_library(monkeypatch):
+    monkeypatch.setattr("softdpg.runs.environments.find_spec", lambda name: name == "shimmy" or None)
+    with pytest.raises(UserError, match=r"; of a library that registers its own, shimmy:dm_control/qwer-v0 \(give"):
+        make_env("dm_control/qwer-v0")
+
+
+def test_a_file_without_an_id_lists_the_ids_in_it(tmp_path):
+    path = tmp_path / "two_envs.py"
+    path.write_text("import gymnasium as gym\nfor name in 'BA':\n    gym.register(f'{name}-v0', lambda: None)\n")
+    with pytest.raises(UserError, match=rf"needs the id of an environment in it: --env {path}:A-v0 or --env {path}:B"):
+        make_env(str(path))
+    with pytest.raises(UserError, match=r"its module .*two_envs\.py is imported, but does not register 'C-v0'"):
+        make_env(f"{path}:C-v0")
+    (tmp_path / "no_envs.py").write_text("")
+    with pytest.raises(
+        UserError, match=r'it registers none; add gymnasium\.register\("MyEnv-v0", MyEnv\) to no_envs.py'
+    ):
+        make_env(str(tmp_path / "no_envs.py"))
 
 
 def test_what_cannot_be_imported(tmp_path, monkeypatch):
