@@ -12,6 +12,7 @@ import imageio.v3 as iio
 import numpy as np
 import pytest
 from commands import softdpg
+from gymnasium.envs.classic_control import PendulumEnv
 from processes import tiny_config
 
 from softdpg.cli import main
@@ -84,7 +85,7 @@ def test_watch_writes_a_video_that_moves(run, tmp_path, suffix):
     ],
 )
 def test_an_environment_without_rendering_says_what_it_needs(modes, image, message, tmp_path):
-    class Blind(gym.envs.classic_control.PendulumEnv):
+    class Blind(PendulumEnv):
         metadata = {"render_modes": modes}
 
         def __init__(self, render_mode=None):
