@@ -28,7 +28,10 @@ Algos = Annotated[tuple[str, ...], arg(metavar="ALGO [ALGO ...]")]
 Run = tyro.conf.Positional[Annotated[Path, arg(metavar="RUN", help="Run directory; the run may be unfinished.")]]
 Env = Annotated[str | None, opt(metavar="ID", help="Environment instead of the run's own. A module in it is imported.")]
 EnvKwargs = Annotated[tuple[str, ...] | None, opt(metavar=ENV_KWARGS_METAVAR, help="Arguments of the environment.")]
-Trust = Annotated[bool, arg(help="Trust this run: import its environment module. This executes its code.")]
+Trust = Annotated[
+    bool,
+    arg(help="Trust this run: import its environment module. This executes its code. Your own runs do not need it."),
+]
 EngineName = Annotated[Literal["local", "ray"], arg(help="Execute the runs on this machine or on a Ray cluster.")]
 Address = Annotated[str | None, opt(metavar="HOST:PORT", help="Ray cluster, or auto. Default: a new local cluster.")]
 Workers = Annotated[int | None, opt(metavar="INT", help="Processes at a time on this machine. Default: all cores.")]

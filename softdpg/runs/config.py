@@ -317,6 +317,11 @@ class RunConfig:
         return arguments
 
     @property
+    def modules(self) -> list[str]:
+        """The modules that are imported for the run: their names, or the paths of their files."""
+        return [self.env.rpartition(":")[0]] if ":" in self.env else []
+
+    @property
     def env_name(self) -> str:
         """The environment's id without its module, as it can stand in the name of a directory."""
         name = self.env.rpartition(":")[2].removeprefix("softdpg/")

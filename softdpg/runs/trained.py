@@ -34,7 +34,8 @@ def open_run(
 
     Making an environment ``module:Id-v0`` imports that module, and a string among an environment's arguments may name a
     file or anything else. Untrusted settings must not choose what code is executed or which files are read. So such a
-    run needs ``trust``, or ``env_id`` and ``env_kwargs`` of the user's own in place of the run's.
+    run needs ``trust``, or ``env_id`` and ``env_kwargs`` of the user's own in place of the run's, unless this user made
+    it, see :mod:`softdpg.runs.ownership`.
 
     :param path: the run directory
     :param env_id: an environment in place of the run's own
@@ -42,11 +43,17 @@ def open_run(
     :param trust: whether to import the module and use the strings that the run names
     """
     directory = RunDirectory(path)
-    config = RunConfig.from_json(directory.read_config()).resolved()
+    stored = directory.read_config()
+    made = RunConfig.from_json(stored)
+    trust = trust or directory.is_own(stored, made)
+    config = made.resolved()
     if env_id is not None:
         config = replace(config, env=env_id)
     elif names_a_module(config.env) and not trust:
-        raise UserError(f"{directory.path} asks for the module of {config.env!r}, which is imported only with --trust")
+        raise UserError(
+            f"{directory.path} asks for the module of {config.env!r}, which is imported only with --trust: this user "
+            "did not make the run here, or its directory, settings or module have changed since"
+        )
     if env_kwargs is not None:
         config = replace(config, env_kwargs=EnvKwargs(env_kwargs))
     elif config.env_kwargs.has_strings() and not trust:

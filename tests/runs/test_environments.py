@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from commands import softdpg
+from runs_on_disk import make_foreign
 
 from softdpg.errors import UserError
 from softdpg.paper import ENVIRONMENTS
@@ -134,6 +135,7 @@ def trained(home):
         if not (home / f"run{i}").exists():
             done = softdpg("train", "--env", IDS[i], *TINY, "--out", f"run{i}", cwd=home)
             assert done.returncode == 0, done.stderr
+            make_foreign(home / f"run{i}")
         return f"run{i}"
 
     return train
