@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from softdpg.algorithms.actions import Layout, flat_space, make_layout, per_entry, to_env
+from softdpg.algorithms.compilation import keep_compiled
 from softdpg.algorithms.exploration import (
     Exploration,
     SmoothingNoise,
@@ -110,6 +111,7 @@ class DPGAlgorithm(SavedAlgorithm):
             supported_action_spaces=(spaces.Space,),  # checked above
             **{name: value for name, value in settings.items() if name in _SB3_ARGUMENTS},
         )
+        keep_compiled()
         self._device_name = str(device)
         self._metrics = no_metrics()
         if _init_setup_model:
