@@ -355,7 +355,28 @@ def report(path: tyro.conf.Positional[Path], out: OptionalPath = None, earlier: 
     print("\n".join(f"wrote {file}" for file in written.files))
 
 
-_FUNCTIONS = (demo, envs, train, reproduce, race, tune, evaluate, watch, export, theory, toy, report, version)
+def plot(
+    paths: tyro.conf.Positional[Annotated[tuple[Path, ...], opt(name="DIR", metavar="DIR [DIR ...]")]],
+    out: Path = Path("learning_curves.png"),
+) -> None:
+    """Draw the learning curves of runs in one figure: the mean over seeds and its 95 % bootstrap interval.
+
+    Args:
+        paths: Directories with run directories anywhere below them.
+        out: The figure, ending in .png, .pdf or .svg.
+    """
+    require_extra("report", "softdpg plot")
+    from softdpg.report.curves import plot
+
+    if not paths:
+        raise UserError("softdpg plot needs a directory with runs, for instance: softdpg plot runs")
+    written, warnings = plot(paths, out)
+    for warning in warnings:
+        print(f"softdpg: warning: {warning}", file=sys.stderr)
+    print(f"wrote {written}")
+
+
+_FUNCTIONS = (demo, envs, train, reproduce, race, tune, evaluate, watch, export, theory, toy, report, plot, version)
 COMMANDS: dict[str, Callable[..., Any]] = {
     "eval" if function is evaluate else function.__name__: function for function in _FUNCTIONS
 }
