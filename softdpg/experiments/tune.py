@@ -79,7 +79,7 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
     for name, value in (("--trials", trials), ("--workers", workers)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, got {value}")
-    env = make_env(base.env, base.env_kwargs)
+    env = make_env(base.env, base.env_kwargs, wrapper=base.env_wrapper)
     if base.normalize:
         check_normalizable(env, base.env)
     if base.her:

@@ -20,6 +20,8 @@ FORMAT = 3  # of config.json
 ENV_KWARGS_METAVAR = "KEY:VALUE [KEY:VALUE ...]"  # in the help of the command line
 _LARGEST = 10**15  # limit of every integer
 _LONGEST_ID = 200  # characters
+POLICIES = ("MlpPolicy", "CnnPolicy")
+_LATER = ("env_wrapper", "policy")  # settings that a config.json of this format may lack
 _HER_SETTINGS = ("n_sampled_goal", "goal_selection_strategy")
 
 
@@ -175,6 +177,15 @@ class RunConfig:
     goal_selection_strategy: GoalSelection = _setting(  # noqa: RUF009
         "With --her: take the new goal from later in the episode, from its end, or from anywhere in it.", "future"
     )
+    env_wrapper: str | None = _setting(
+        "A wrapper around the environment, mypackage.wrappers:MyWrapper or ./my_wrapper.py:MyWrapper: a class or "
+        "function that takes the environment. With --her it must pass compute_reward on."
+    )
+    policy: str | None = _setting(
+        "MlpPolicy or CnnPolicy. Default: CnnPolicy for images of at least 36 x 36 pixels. Dict observations always "
+        "have MultiInputPolicy.",
+        check=lambda value: "" if value in (None, *POLICIES) else f"must be {' or '.join(POLICIES)}, got {value}",
+    )
     hyperparameters: tuple[tuple[str, Any], ...] = ()  # pairs (name, value), sorted, without those that are None
 
     def __init__(self, env: str, *settings: Any, **named: Any) -> None:
@@ -253,6 +264,8 @@ class RunConfig:
             yield "goal_selection_strategy", f"must be {type_name(GoalSelection)}"
         if self.her and (self.n_steps or 1) > 1:
             yield "her", f"applies with --n-steps 1 only, not {self.n_steps}"
+        if self.env_wrapper is not None and not re.fullmatch(r"[^:]+:[A-Za-z_]\w*", self.env_wrapper):
+            yield "env_wrapper", f"must be module:Class or file.py:Class, got {self.env_wrapper[:50]}"
         for name in _HER_SETTINGS:
             if not self.her and getattr(self, name) != SETTINGS[name].default:
                 yield name, "applies with --her only"
@@ -269,8 +282,9 @@ class RunConfig:
         if stored.get("format") != FORMAT:
             raise UserError(f"config.json has format {stored.get('format')!r}; this version of softdpg reads {FORMAT}")
         for key in (*SETTINGS, "hyperparameters"):
-            if key not in stored:
+            if key not in stored and key not in _LATER:
                 raise UserError(f"config.json does not hold the settings of a run: it has no {key!r}")
+        stored = {**dict.fromkeys(_LATER), **stored}
         for key in ("hyperparameters", "env_kwargs"):
             if not isinstance(stored[key], dict):
                 raise UserError(f"config.json: {key} must be an object")
@@ -278,7 +292,8 @@ class RunConfig:
             wrong = wrong_type(stored[name], stored_type(setting.type)) if name != "env_kwargs" else ""
             if wrong:
                 raise UserError(f"config.json: {name} {wrong}")
-        config = cls(**{name: stored[name] for name in (*SETTINGS, "hyperparameters")})
+        values: dict[str, Any] = {name: stored[name] for name in (*SETTINGS, "hyperparameters")}
+        config = cls(**values)
         for name, value in config.hyperparameters:
             if name in HYPERPARAMETERS and not has_type(value, stored_type(HYPERPARAMETERS[name].type)):
                 raise UserError(f"config.json: {name} {HYPERPARAMETERS[name].wrong(value)}")
@@ -288,6 +303,8 @@ class RunConfig:
             raise UserError("config.json: hyperparameters must be numbers, strings or lists of these") from None
         for name, wrong in config._invalid():
             raise UserError(f"config.json: {name} {wrong}")
+        if not (config.env_wrapper or "a").isprintable() or len(config.env_wrapper or "") > _LONGEST_ID:
+            raise UserError(f"config.json: env_wrapper must be module:Class, got {(config.env_wrapper or '')[:50]!r}")
         if not config.env.isprintable() or len(config.env) > _LONGEST_ID:
             raise UserError(f"config.json: env must be the id of an environment, got {config.env[:50]!r}")
         return config
@@ -319,7 +336,7 @@ class RunConfig:
     @property
     def modules(self) -> list[str]:
         """The modules that are imported for the run: their names, or the paths of their files."""
-        return [self.env.rpartition(":")[0]] if ":" in self.env else []
+        return [name.rpartition(":")[0] for name in (self.env, self.env_wrapper or "") if ":" in name]
 
     @property
     def env_name(self) -> str:

@@ -37,12 +37,15 @@ _LIBRARIES = (
 )  # register when imported
 
 
-def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None) -> gym.Env:
+def make_env(
+    env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None, wrapper: str | None = None
+) -> gym.Env:
     """Make an environment with Box or Dict observations; raise ``UserError`` if that is impossible.
 
     :param env_id: its Gymnasium id; a module in front of a colon is imported first
     :param env_kwargs: arguments of its constructor, and of ``gymnasium.make``
     :param render_mode: what ``render`` returns; None for an environment that is not rendered
+    :param wrapper: ``module:Class`` of a wrapper around the environment; the module is imported
     """
     registered = _import_module_of(env_id)
     arguments = dict(env_kwargs) | ({"render_mode": render_mode} if render_mode else {})  # not every class takes it
@@ -53,6 +56,7 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str |
     except Exception as error:  # from the environment's module or constructor
         cause = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"cannot make environment {env_id!r}: {cause}") from None
+    env = env if wrapper is None else _wrapped(env, wrapper)
     try:
         _check_spaces(env, env_id)
     except UserError:
@@ -60,6 +64,24 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str |
         raise
     assert env.spec is not None
     return NewWorld(env) if env.spec.id.startswith("BipedalWalker") else env
+
+
+def _wrapped(env: gym.Env, wrapper: str) -> gym.Env:
+    """Put a wrapper ``module:Class`` around an environment; raise ``UserError`` if that is impossible."""
+    name = _import_module_of(wrapper, "--env-wrapper")
+    module = wrapper.rpartition(":")[0]
+    module = Path(module).stem if module.endswith(".py") else module
+    make = getattr(sys.modules.get(module), name, None)
+    if not callable(make):
+        raise UserError(f"--env-wrapper {wrapper}: the module has no class or function {name!r}")
+    try:
+        wrapped = make(env)
+    except Exception as error:  # from the wrapper's own code
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"--env-wrapper {wrapper} cannot wrap {env}: {cause}") from None
+    if not isinstance(wrapped, gym.Env):
+        raise UserError(f"--env-wrapper {wrapper} must return a Gymnasium environment, got {type(wrapped).__name__}")
+    return wrapped
 
 
 def _hint(env_id: str, registered: str) -> str:
@@ -78,7 +100,7 @@ def names_a_module(env_id: str) -> bool:
     return ":" in env_id or env_id.endswith(".py")
 
 
-def _import_module_of(env_id: str) -> str:
+def _import_module_of(env_id: str, flag: str = "--env") -> str:
     """Import the module of an id, which registers the environment; return the id that Gymnasium knows.
 
     The current directory is searched too, after all others.
@@ -101,7 +123,7 @@ def _import_module_of(env_id: str) -> str:
         if isinstance(error, KeyboardInterrupt):
             raise
         cause = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UserError(f"cannot import the module of --env {env_id}: {cause}") from None
+        raise UserError(f"cannot import the module of {flag} {env_id}: {cause}") from None
     if not name:
         raise UserError(f"--env {env_id} needs the id of an environment in it: {_ids_in(module, before)}")
     return name
@@ -299,10 +321,13 @@ class Evaluator:
     :param env_id: Gymnasium id of the environment
     :param episodes: number of environments, each of which plays one episode
     :param env_kwargs: arguments of the environment's constructor
+    :param wrapper: ``module:Class`` of a wrapper around the environment
     """
 
-    def __init__(self, env_id: str, episodes: int, env_kwargs: Mapping[str, Any] = {}) -> None:
-        self.envs = [make_env(env_id, env_kwargs) for _ in range(episodes)]
+    def __init__(
+        self, env_id: str, episodes: int, env_kwargs: Mapping[str, Any] = {}, wrapper: str | None = None
+    ) -> None:
+        self.envs = [make_env(env_id, env_kwargs, wrapper=wrapper) for _ in range(episodes)]
 
     def returns(self, policy: Policy, seeds: Sequence[int]) -> np.ndarray:
         """Return the undiscounted returns ``(len(seeds),)`` of deterministic episodes.

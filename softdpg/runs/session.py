@@ -233,7 +233,7 @@ class Supervisor(BaseCallback):
     ) -> None:
         super().__init__()
         self.config, self.directory, self.envs, self.display, self.signals = config, directory, envs, display, signals
-        self.evaluator = Evaluator(config.env, config.evaluation_episodes, config.env_kwargs)
+        self.evaluator = Evaluator(config.env, config.evaluation_episodes, config.env_kwargs, config.env_wrapper)
         self.next_checkpoint = int(state.get("next_checkpoint", config.checkpoint_every))
         self.seconds_before = float(state.get("seconds", 0.0))
         self.done_until = int(state.get("step", 0))  # the last step whose work between steps is done

@@ -54,6 +54,11 @@ def open_run(
             f"{directory.path} asks for the module of {config.env!r}, which is imported only with --trust: this user "
             "did not make the run here, or its directory, settings or module have changed since"
         )
+    if config.env_wrapper and not trust:
+        raise UserError(
+            f"{directory.path} asks for the wrapper {config.env_wrapper!r}, which is imported only with --trust: this "
+            "user did not make the run here, or its directory, settings or module have changed since"
+        )
     if env_kwargs is not None:
         config = replace(config, env_kwargs=EnvKwargs(env_kwargs))
     elif config.env_kwargs.has_strings() and not trust:
@@ -76,9 +81,9 @@ def evaluate_run(path: Path, *, episodes: int = 100, seed: int = 0, **opening: A
     """
     _check_episodes(episodes)
     config, weights = open_run(path, **opening)
-    policy = _load_policy(config, make_env(config.env, config.env_kwargs), weights)
+    policy = _load_policy(config, make_env(config.env, config.env_kwargs, wrapper=config.env_wrapper), weights)
     seeds = [episode_seed(seed, REPLAY, i) for i in range(episodes)]
-    evaluator = Evaluator(config.env, min(episodes, _SIDE_BY_SIDE), config.env_kwargs)
+    evaluator = Evaluator(config.env, min(episodes, _SIDE_BY_SIDE), config.env_kwargs, config.env_wrapper)
     try:
         starts = range(0, episodes, _SIDE_BY_SIDE)
         return np.concatenate([evaluator.returns(policy, seeds[i : i + _SIDE_BY_SIDE]) for i in starts])
@@ -129,7 +134,7 @@ def export_run(path: Path, *, to: ExportFormat = "onnx", out: Path | None = None
     if out.suffix != SUFFIXES[to]:
         raise UserError(f"--out must end in {SUFFIXES[to]} for --to {to}, got {out.suffix or 'nothing'!r}")
     _check_parent(out)
-    env = make_env(config.env, config.env_kwargs)
+    env = make_env(config.env, config.env_kwargs, wrapper=config.env_wrapper)
     from softdpg.runs.learner import load_learner
 
     model = load_learner(config, env, weights)
@@ -186,7 +191,7 @@ def _play(env: Any, policy: Policy, seed: int, video: Any) -> None:
 
 def _make_rendered(config: RunConfig) -> Any:
     """Make the environment of a run for a video; raise ``UserError`` if it returns no images."""
-    plain = make_env(config.env, config.env_kwargs)
+    plain = make_env(config.env, config.env_kwargs, wrapper=config.env_wrapper)
     modes = list(plain.metadata.get("render_modes") or [])
     plain.close()
     if "rgb_array" not in modes:
@@ -195,7 +200,7 @@ def _make_rendered(config: RunConfig) -> Any:
             'metadata = {"render_modes": ["rgb_array"]}, the argument render_mode, which softdpg watch sets to '
             '"rgb_array", and render(), which returns an image'
         )
-    env = make_env(config.env, config.env_kwargs, render_mode="rgb_array")
+    env = make_env(config.env, config.env_kwargs, "rgb_array", config.env_wrapper)
     env.reset()
     try:
         image: Any = env.render()

@@ -22,7 +22,8 @@ def train(config: RunConfig, out: Path, *, keep_buffer: bool = False, restart: b
     directory = RunDirectory(out)
     # Make the environments before writing anything: there may be none of that name.
     envs = [
-        SeededEpisodes(make_env(config.env, config.env_kwargs), config.seed, index) for index in range(config.n_envs)
+        SeededEpisodes(make_env(config.env, config.env_kwargs, wrapper=config.env_wrapper), config.seed, index)
+        for index in range(config.n_envs)
     ]
     check_actions(envs[0], config.env, config.algorithm)
     if config.normalize:
