@@ -44,6 +44,7 @@ def train(
     write_config: OptionalPath = None,
     keep_buffer: bool = False,
     restart: bool = False,
+    track: Annotated[Literal["wandb", "mlflow"] | None, opt(metavar="{wandb,mlflow}")] = None,
 ) -> None:
     """Train one agent. Run the same command again to resume an interrupted run.
 
@@ -53,6 +54,7 @@ def train(
         write_config: Write the settings to this YAML or TOML file instead of training.
         keep_buffer: Keep the file of the replay buffer after the run is finished.
         restart: Start over. The existing files move to a subdirectory of the run directory.
+        track: Also send the log and the evaluations to Weights & Biases or MLflow.
     """
     if write_config is not None:
         from softdpg.runs.flags import write_config_file
@@ -70,7 +72,7 @@ def train(
     if out is None:
         out = run.default_out()
         print(f"run directory: {out}", flush=True)
-    sys.exit(train(run, out, keep_buffer=keep_buffer, restart=restart))
+    sys.exit(train(run, out, keep_buffer=keep_buffer, restart=restart, track=track))
 
 
 def reproduce(
