@@ -175,7 +175,8 @@ def race(
     """Measure how much training each algorithm needs to reach the paper's best score. Run it again to resume.
 
     Args:
-        tasks: Tasks of the paper: Ant for both rewards, AntDiscrete or Ant-v5 for one. Default: all 22.
+        tasks: Tasks of the paper: Ant for both rewards, AntDiscrete or Ant-v5 for one. Default: all 22. For the tasks
+            with discrete, on/off and mixed actions: actions.
         algos: Names of algorithms.
         seeds: Runs of each algorithm on each task.
         first_seed: The first seed.

@@ -10,10 +10,11 @@ EXTRAS = {
     "box2d": ("Box2D",),
     "report": ("matplotlib", "plotly"),
     "video": ("imageio", "imageio_ffmpeg"),
-    "peers": ("sbx",),
+    "peers": ("sbx", "sb3_contrib"),
     "ray": ("ray",),
     "tune": ("optuna",),
     "export": ("onnx",),
+    "track": ("mlflow", "wandb"),
 }
 
 

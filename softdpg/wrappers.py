@@ -1,4 +1,4 @@
-"""Wrappers of environments: actuators that know only some values."""
+"""Wrappers of environments: actuators that know only some values, and a Box in place of other action spaces."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+
+from softdpg.algorithms.actions import flat_space, make_layout, to_env
 
 
 class Quantize(gym.ActionWrapper):
@@ -38,3 +40,35 @@ class Quantize(gym.ActionWrapper):
         """Return the values of the options taken, in the shape of the Box."""
         values = np.take_along_axis(self._values, np.asarray(action).reshape(-1, 1), axis=1)
         return values.reshape(self._box.shape).astype(self._box.dtype)
+
+
+def quantized(base_id: str, levels: int, **kwargs: Any) -> gym.Env:
+    """Make an environment whose motors know only some torques.
+
+    :param base_id: Gymnasium id of an environment with Box actions
+    :param levels: number of torques of each motor, equally spaced between its bounds
+    :param kwargs: arguments of the environment's constructor
+    """
+    return Quantize(gym.make(base_id, **kwargs).unwrapped, levels)
+
+
+class Relax(gym.ActionWrapper):
+    """Let an algorithm for Box actions act in any action space; the action space becomes ``Box(-1, 1, (m,))``.
+
+    A bit is on where its number is positive, and a choice is the largest of its numbers. The algorithm learns values
+    of these numbers, not of the action that is executed. ``SoftTD3`` needs no such wrapper and learns better without.
+
+    :param env: environment with an action space that ``SoftTD3`` takes
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self._layout = make_layout(env.action_space)
+        self.action_space = flat_space(env.action_space)
+
+    def action(self, action: Any) -> Any:
+        """Return the action of the environment that the numbers stand for."""
+        if self._layout is None:
+            return action
+        executed = self._layout.execute(np.asarray(action)[None])
+        return to_env(self.env.action_space, executed)[0]

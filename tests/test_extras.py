@@ -16,6 +16,7 @@ from softdpg.runs.environments import make_env
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DISTRIBUTIONS = {
+    "sb3_contrib": "sb3-contrib",
     "mujoco": "gymnasium[mujoco]",
     "Box2D": "gymnasium[box2d]",
     "imageio_ffmpeg": "imageio-ffmpeg",

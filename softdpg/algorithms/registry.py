@@ -32,6 +32,9 @@ class Algorithm:
     :param variant_of: name of the entry of which this one is a special case, and whose fields it inherits
     :param preset: the hyperparameters that make the variant; together with ``variant_of`` they identify it
     :param exact_resume: whether an interrupted run resumes from a checkpoint; otherwise it starts over
+    :param action_spaces: kinds of action spaces that it takes, by the names of Gymnasium's classes; empty for ``Box``,
+        and for all of them if it has ``n_samples``
+    :param relaxed: whether it sees every action space as a Box: see :class:`~softdpg.wrappers.Relax`
     """
 
     name: str
@@ -43,6 +46,8 @@ class Algorithm:
     variant_of: str = ""
     preset: Mapping[str, Any] = field(default_factory=dict)
     exact_resume: bool = True
+    action_spaces: tuple[str, ...] = ()
+    relaxed: bool = False
 
     @property
     def base(self) -> str:
@@ -53,6 +58,12 @@ class Algorithm:
     def smoothed(self) -> bool:
         """Whether it has a smoothing scale sigma."""
         return "sigma" in self.hyperparameters
+
+    def acts_in(self, kind: str) -> bool:
+        """Whether it takes an action space of this kind, the name of one of Gymnasium's classes."""
+        if self.action_spaces:
+            return kind in self.action_spaces
+        return self.relaxed or kind == "Box" or "n_samples" in self.hyperparameters
 
     def load(self) -> Any:
         """Import the class."""
@@ -84,20 +95,21 @@ def register(algorithm: Algorithm, *hyperparameters: Hyperparameter) -> Algorith
         raise ValueError(f"name {algorithm.name!r} is taken")
     table = HYPERPARAMETERS | {hyperparameter.name: hyperparameter for hyperparameter in hyperparameters}
     values = {**algorithm.hyperparameters, **algorithm.preset}
-    target, resumes = algorithm.target, algorithm.exact_resume
+    changes: dict[str, Any] = {}
     if algorithm.variant_of:
         base = _ENTRIES[algorithm.variant_of]
-        values, target, resumes = {**base.hyperparameters, **values}, target or base.target, base.exact_resume
+        values = {**base.hyperparameters, **values}
+        changes = {name: getattr(base, name) for name in ("exact_resume", "action_spaces", "relaxed")}
+        changes["target"] = algorithm.target or base.target
     elif algorithm.origin != "peer":  # the peers' signatures are their own
-        values = {**_defaults(target, table), **values}
+        values = {**_defaults(algorithm.target, table), **values}
     for name, value in values.items():
         if name not in table:
             raise ValueError(f"hyperparameters: {name!r} is not in the table; pass a Hyperparameter to register")
         wrong = "" if value is None else table[name].wrong(value)
         if wrong:
             raise ValueError(f"hyperparameters: {name} {wrong}")
-    changes = {"target": target, "hyperparameters": values, "exact_resume": resumes}
-    entry = Algorithm(**{**vars(algorithm), **changes})
+    entry = Algorithm(**{**vars(algorithm), **changes, "hyperparameters": values})
     HYPERPARAMETERS.update(table)
     _ENTRIES[entry.name] = entry
     return entry
@@ -271,8 +283,17 @@ for _entry in (
         "sbx:CrossQ",
         "peer",
         "SBX's CrossQ with its own defaults",
-        {key: value for key, value in _PEER.items() if key != "tau"} | {"qf_learning_rate": None, "policy_delay": None},
+        {key: value for key, value in _PEER.items() if key != "tau"}
+        | dict.fromkeys(("qf_learning_rate", "policy_delay", "qf_net_arch", "renorm_warmup_steps")),
         exact_resume=False,
+    ),
+    Algorithm(
+        "sbx-crossq-small",
+        "Small CrossQ (SBX)",
+        origin="peer",
+        summary="SBX's CrossQ with the actor and batch size of Soft TD3 and critics of 256 x 256",
+        variant_of="sbx-crossq",
+        preset=_SMALL | {"qf_net_arch": (256, 256), "renorm_warmup_steps": 20_000, "learning_starts": 5_000},
     ),
     Algorithm(
         "sb3-sac",
@@ -291,6 +312,53 @@ for _entry in (
         "Stable-Baselines3's TD3 with its own defaults",
         _PEER_TD3,
         exact_resume=False,
+    ),
+    Algorithm(
+        "sb3-dqn",
+        "DQN (SB3)",
+        "stable_baselines3:DQN",
+        "peer",
+        "Stable-Baselines3's DQN with its own defaults",
+        _PEER,
+        exact_resume=False,
+        action_spaces=("Discrete",),
+    ),
+    Algorithm(
+        "qr-dqn",
+        "QR-DQN (SB3-contrib)",
+        "sb3_contrib:QRDQN",
+        "peer",
+        "SB3-contrib's QR-DQN with its own defaults",
+        _PEER,
+        exact_resume=False,
+        action_spaces=("Discrete",),
+    ),
+    Algorithm(
+        "sb3-ppo",
+        "PPO (SB3)",
+        "stable_baselines3:PPO",
+        "peer",
+        "Stable-Baselines3's PPO with its own defaults",
+        dict.fromkeys(("learning_rate", "batch_size", "gamma", "net_arch")),
+        exact_resume=False,
+        action_spaces=("Box", "Discrete", "MultiDiscrete", "MultiBinary"),
+    ),
+    Algorithm(
+        "sbx-sac-relaxed",
+        "Relaxed SAC (SBX)",
+        "sbx:SAC",
+        "peer",
+        "SBX's SAC with its own defaults on a thresholded Box",
+        _PEER | dict.fromkeys(("qf_learning_rate", "policy_delay")),
+        exact_resume=False,
+        relaxed=True,
+    ),
+    Algorithm(
+        "td3-relaxed",
+        "Relaxed TD3",
+        "softdpg.algorithms.td3:TD3",
+        summary="TD3 on a thresholded Box",
+        relaxed=True,
     ),
 ):
     register(_entry)

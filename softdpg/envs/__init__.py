@@ -1,8 +1,10 @@
-"""The paper's discrete-reward environments and the toy, registered with Gymnasium under ``softdpg/``."""
+"""The environments of the package, registered with Gymnasium under ``softdpg/``: the paper's, the toy, and others."""
 
 from typing import NamedTuple
 
 import gymnasium as gym
+
+from softdpg.envs import action_spaces
 
 
 class DiscreteEnv(NamedTuple):
@@ -43,3 +45,4 @@ def register_envs() -> None:
             order_enforce=False,  # DiscreteReward is an OrderEnforcing
         )
     gym.register(id="softdpg/Toy-v0", entry_point="softdpg.envs.toy:Toy")
+    action_spaces.register_envs()

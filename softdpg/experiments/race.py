@@ -9,17 +9,19 @@ from rich.console import Console
 
 from softdpg import paper
 from softdpg.algorithms import registry
+from softdpg.envs.action_spaces import ACTION_TARGETS
 from softdpg.errors import UserError
 from softdpg.experiments.board import estimated_seconds
 from softdpg.experiments.execute import check_engine, execute, make_engine, unfinished_jobs
 from softdpg.experiments.jobs import Job, claim, make_job
 from softdpg.runs.config import RunConfig
 from softdpg.runs.display import format_seconds
-from softdpg.runs.environments import make_env
+from softdpg.runs.environments import make_env, make_run_env
 
 if TYPE_CHECKING:
     from softdpg.report.runs import Run
 
+TASK_SETS = {"actions": tuple(ACTION_TARGETS)}
 PROTOCOL: dict[str, Any] = {"evaluate_every": 2_000, "evaluation_episodes": 10, "checkpoint_every": 10_000}
 DEMO_TASK = "MountainCarDiscrete"
 DEMO_ALGORITHMS = paper.RACE_ALGORITHMS[:2]
@@ -44,7 +46,8 @@ def race(
 
     Return the exit code of the command.
 
-    :param tasks: names for :func:`paper.expand_env`; all 22 tasks of the paper if empty
+    :param tasks: names for :func:`paper.expand_env`, or ``actions`` for the tasks with discrete, on/off and mixed
+        actions; all 22 tasks of the paper if empty
     :param out: directory of the run directories, tables and figures
     :param algos: names in the registry
     :param seeds: runs of each algorithm on each task
@@ -74,6 +77,7 @@ def race(
     chosen = product(range(first_seed, first_seed + seeds), targets.items(), dict.fromkeys(algos))
     jobs = [_job(env, algo, seed, target, budget, steps_after_score, out) for seed, (env, target), algo in chosen]
     console = Console(highlight=False)
+    jobs = _possible(jobs, console)
     before = _read_earlier(earlier)
     done = {_identity(run.settings.resolved()) for run in before if run.decided}
     jobs = [job for job in jobs if _identity(job.config) not in done]
@@ -108,15 +112,17 @@ def demo(out: Path, budget: int, seed: int) -> int:
 
 def _target_scores(tasks: Sequence[str], stop_at_score: float | None) -> dict[str, float]:
     """Return the target score of each task by Gymnasium id; raise ``UserError`` for a task without one."""
-    ids = [env_id for name in tasks for env_id in paper.expand_env(name)] or list(paper.TARGET_SCORES)
+    known = paper.TARGET_SCORES | ACTION_TARGETS
+    expanded = [TASK_SETS.get(name) or paper.expand_env(name) for name in tasks]
+    ids = [env_id for names in expanded for env_id in names] or list(paper.TARGET_SCORES)
     if stop_at_score is not None and not tasks:
         raise UserError("--stop-at-score needs the environments that it applies to")
     scores = {}
     for env_id in ids:
         make_env(env_id).close()
-        score = paper.TARGET_SCORES.get(env_id) if stop_at_score is None else stop_at_score
+        score = known.get(env_id) if stop_at_score is None else stop_at_score
         if score is None:
-            raise UserError(f"the paper has no score for {env_id}; give a target score with --stop-at-score")
+            raise UserError(f"{env_id} has no target score; give a target score with --stop-at-score")
         scores[env_id] = score
     return scores
 
@@ -134,6 +140,22 @@ def _job(env: str, algo: str, seed: int, target: float, budget: int, steps_after
         **{key: defaults[key] for key in paper.SWEPT if key in defaults},
     )
     return make_job(config, out)
+
+
+def _possible(jobs: Sequence[Job], console: Console) -> list[Job]:
+    """Return the jobs whose algorithm acts in the environment, and say which pairs are left out."""
+    refused: dict[tuple[str, str], str] = {}
+    for env, algo in dict.fromkeys((job.config.env, job.config.algo) for job in jobs):
+        try:
+            make_run_env(RunConfig(env, algo)).close()
+        except UserError as error:
+            refused[env, algo] = str(error)
+    for reason in refused.values():
+        console.print(f"left out: {reason}", soft_wrap=True, markup=False)
+    left = [job for job in jobs if (job.config.env, job.config.algo) not in refused]
+    if jobs and not left:
+        raise UserError("none of the algorithms acts in these environments")
+    return left
 
 
 def _identity(config: RunConfig) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ from softdpg.experiments.search_space import defaults, distribution, searched, s
 from softdpg.runs.config import RunConfig, flag
 from softdpg.runs.directory import Evaluations, RunDirectory
 from softdpg.runs.display import say_error
-from softdpg.runs.environments import check_goals, check_normalizable, make_env
+from softdpg.runs.environments import check_goals, check_normalizable, make_run_env
 from softdpg.runs.files import InUseError, locked
 from softdpg.runs.flags import write_config_file
 from softdpg.runs.process import Signals
@@ -79,7 +79,7 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
     for name, value in (("--trials", trials), ("--workers", workers)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, got {value}")
-    env = make_env(base.env, base.env_kwargs, wrapper=base.env_wrapper)
+    env = make_run_env(base)
     if base.normalize:
         check_normalizable(env, base.env)
     if base.her:

@@ -17,11 +17,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from softdpg.algorithms.registry import Algorithm
 from softdpg.envs.box2d import NewWorld
 from softdpg.errors import UserError, near_matches
 from softdpg.replay import GOAL_PARTS
 from softdpg.replay.spaces import SpaceError, check_action_space, check_shape
+from softdpg.runs.config import RunConfig
 
 TRAINING, EVALUATION, REPLAY = range(3)  # the streams of seeds of a run
 _PARTS = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)  # of a Dict observation
@@ -93,6 +93,25 @@ def _hint(env_id: str, registered: str) -> str:
     installed = [library for library in _LIBRARIES if find_spec(library)]
     libraries = f"; of a library that registers its own, {', '.join(f'{name}:{env_id}' for name in installed)}"
     return f"{near}{libraries if installed and not near else ''} ({_OWN_ENVIRONMENTS})"
+
+
+def make_run_env(config: RunConfig, render_mode: str | None = None) -> gym.Env:
+    """Make the environment of a run as its algorithm sees it; raise ``UserError`` if it cannot act in it.
+
+    :param config: resolved settings
+    :param render_mode: what ``render`` returns; None for an environment that is not rendered
+    """
+    env = make_env(config.env, config.env_kwargs, render_mode, config.env_wrapper)
+    kind, algorithm = type(env.action_space).__name__, config.algorithm
+    if not algorithm.acts_in(kind):
+        takes = " or ".join(algorithm.action_spaces or ("Box",))
+        env.close()
+        raise UserError(f"{config.env} has a {kind} action space; {algorithm.name} needs a {takes}, soft-td3 does not")
+    if not algorithm.relaxed or kind == "Box":
+        return env
+    from softdpg.wrappers import Relax  # imports JAX
+
+    return Relax(env)
 
 
 def names_a_module(env_id: str) -> bool:
@@ -181,13 +200,6 @@ def _check_spaces(env: gym.Env, env_id: str) -> None:
         check_action_space(actions)
     except SpaceError as error:
         raise UserError(f"{env_id}: {error}") from None
-
-
-def check_actions(env: gym.Env, env_id: str, algorithm: Algorithm) -> None:
-    """Raise ``UserError`` unless an algorithm acts in the action space of an environment."""
-    if not isinstance(env.action_space, spaces.Box) and "n_samples" not in algorithm.hyperparameters:
-        kind = type(env.action_space).__name__
-        raise UserError(f"{env_id} has a {kind} action space; {algorithm.name} needs a Box, soft-td3 does not")
 
 
 def check_normalizable(env: gym.Env, env_id: str) -> None:
@@ -318,16 +330,12 @@ def put(batch: Any, i: int, observation: Any) -> None:
 class Evaluator:
     """Play deterministic episodes in parallel environments, so that one forward pass serves all.
 
-    :param env_id: Gymnasium id of the environment
+    :param config: resolved settings of the run
     :param episodes: number of environments, each of which plays one episode
-    :param env_kwargs: arguments of the environment's constructor
-    :param wrapper: ``module:Class`` of a wrapper around the environment
     """
 
-    def __init__(
-        self, env_id: str, episodes: int, env_kwargs: Mapping[str, Any] = {}, wrapper: str | None = None
-    ) -> None:
-        self.envs = [make_env(env_id, env_kwargs, wrapper=wrapper) for _ in range(episodes)]
+    def __init__(self, config: RunConfig, episodes: int) -> None:
+        self.envs = [make_run_env(config) for _ in range(episodes)]
 
     def returns(self, policy: Policy, seeds: Sequence[int]) -> np.ndarray:
         """Return the undiscounted returns ``(len(seeds),)`` of deterministic episodes.

@@ -51,6 +51,11 @@ def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
         hyperparameter = HYPERPARAMETERS[name]
         group, _, key = hyperparameter.argument.rpartition(".")
         (arguments.setdefault(group, {}) if group else arguments)[key] = hyperparameter.convert(value)
+    policy_kwargs = arguments.get("policy_kwargs", {})
+    if "qf_net_arch" in policy_kwargs:
+        if "net_arch" not in policy_kwargs:
+            raise UserError("--qf-net-arch needs --net-arch, the layers of the actor")
+        policy_kwargs["net_arch"] = {"pi": policy_kwargs["net_arch"], "qf": policy_kwargs.pop("qf_net_arch")}
     if entry.origin == "peer":
         arguments |= _peer_arguments(arguments, env)
     try:
@@ -180,7 +185,8 @@ def load_learner(config: RunConfig, env: Env, path: Path) -> Any:
         raise UserError(f"cannot load {path}: the weights do not match net_arch={list(config.net_arch or ())}")
     vec_env: Any = normalized(DummyVecEnv([lambda: env]), training=False) if config.normalize else env
     buffer_class = buffer_in_memory(config, env.observation_space)
-    buffer = {"buffer_size": 1} | ({} if buffer_class is None else {"replay_buffer_class": buffer_class})
+    buffer: dict[str, Any] = {"buffer_size": 1} if "buffer_size" in config.algorithm.hyperparameters else {}
+    buffer |= {} if buffer_class is None else {"replay_buffer_class": buffer_class}
     model = make_learner(config, vec_env, **buffer)
     try:
         found = take_statistics(model.get_vec_normalize_env(), arrays)

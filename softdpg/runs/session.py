@@ -242,7 +242,7 @@ class Supervisor(BaseCallback):
     ) -> None:
         super().__init__()
         self.config, self.directory, self.envs, self.display, self.signals = config, directory, envs, display, signals
-        self.evaluator = Evaluator(config.env, config.evaluation_episodes, config.env_kwargs, config.env_wrapper)
+        self.evaluator = Evaluator(config, config.evaluation_episodes)
         self.next_checkpoint = int(state.get("next_checkpoint", config.checkpoint_every))
         self.seconds_before = float(state.get("seconds", 0.0))
         self.done_until = int(state.get("step", 0))  # the last step whose work between steps is done
@@ -284,7 +284,8 @@ class Supervisor(BaseCallback):
             self.next_status = time.monotonic() + STATUS_EVERY
             self.write_status("running")
             self.display.update(self.num_timesteps)
-        return True
+        # An on-policy peer would complete its rollout, beyond the last step.
+        return self.num_timesteps < self.config.steps or hasattr(self.model, "replay_buffer")
 
     def _on_rollout_start(self) -> None:
         self._between_steps()

@@ -19,7 +19,7 @@ import numpy as np
 from softdpg.errors import UserError
 from softdpg.runs.config import EnvKwargs, RunConfig
 from softdpg.runs.directory import RunDirectory
-from softdpg.runs.environments import REPLAY, Evaluator, Policy, episode_seed, make_env, names_a_module
+from softdpg.runs.environments import REPLAY, Evaluator, Policy, episode_seed, make_run_env, names_a_module
 
 VIDEO_FORMATS = (".mp4", ".gif")
 ExportFormat = Literal["onnx", "numpy", "safetensors"]
@@ -81,9 +81,9 @@ def evaluate_run(path: Path, *, episodes: int = 100, seed: int = 0, **opening: A
     """
     _check_episodes(episodes)
     config, weights = open_run(path, **opening)
-    policy = _load_policy(config, make_env(config.env, config.env_kwargs, wrapper=config.env_wrapper), weights)
+    policy = _load_policy(config, make_run_env(config), weights)
     seeds = [episode_seed(seed, REPLAY, i) for i in range(episodes)]
-    evaluator = Evaluator(config.env, min(episodes, _SIDE_BY_SIDE), config.env_kwargs, config.env_wrapper)
+    evaluator = Evaluator(config, min(episodes, _SIDE_BY_SIDE))
     try:
         starts = range(0, episodes, _SIDE_BY_SIDE)
         return np.concatenate([evaluator.returns(policy, seeds[i : i + _SIDE_BY_SIDE]) for i in starts])
@@ -134,7 +134,7 @@ def export_run(path: Path, *, to: ExportFormat = "onnx", out: Path | None = None
     if out.suffix != SUFFIXES[to]:
         raise UserError(f"--out must end in {SUFFIXES[to]} for --to {to}, got {out.suffix or 'nothing'!r}")
     _check_parent(out)
-    env = make_env(config.env, config.env_kwargs, wrapper=config.env_wrapper)
+    env = make_run_env(config)
     from softdpg.runs.learner import load_learner
 
     model = load_learner(config, env, weights)
@@ -191,7 +191,7 @@ def _play(env: Any, policy: Policy, seed: int, video: Any) -> None:
 
 def _make_rendered(config: RunConfig) -> Any:
     """Make the environment of a run for a video; raise ``UserError`` if it returns no images."""
-    plain = make_env(config.env, config.env_kwargs, wrapper=config.env_wrapper)
+    plain = make_run_env(config)
     modes = list(plain.metadata.get("render_modes") or [])
     plain.close()
     if "rgb_array" not in modes:
@@ -200,7 +200,7 @@ def _make_rendered(config: RunConfig) -> Any:
             'metadata = {"render_modes": ["rgb_array"]}, the argument render_mode, which softdpg watch sets to '
             '"rgb_array", and render(), which returns an image'
         )
-    env = make_env(config.env, config.env_kwargs, "rgb_array", config.env_wrapper)
+    env = make_run_env(config, render_mode="rgb_array")
     env.reset()
     try:
         image: Any = env.render()

@@ -9,7 +9,7 @@ from softdpg.runs import files
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.runs.display import say, say_error, warn
-from softdpg.runs.environments import SeededEpisodes, check_actions, check_goals, check_normalizable, make_env
+from softdpg.runs.environments import SeededEpisodes, check_goals, check_normalizable, make_run_env
 from softdpg.runs.process import provenance
 
 
@@ -34,11 +34,7 @@ def train(
         raise MissingExtraError("track", f"--track {track}")
     directory = RunDirectory(out)
     # Make the environments before writing anything: there may be none of that name.
-    envs = [
-        SeededEpisodes(make_env(config.env, config.env_kwargs, wrapper=config.env_wrapper), config.seed, index)
-        for index in range(config.n_envs)
-    ]
-    check_actions(envs[0], config.env, config.algorithm)
+    envs = [SeededEpisodes(make_run_env(config), config.seed, index) for index in range(config.n_envs)]
     if config.normalize:
         check_normalizable(envs[0], config.env)
     if config.her:

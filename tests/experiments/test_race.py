@@ -144,7 +144,7 @@ def test_killed_and_resumed(small, tmp_path):
 @pytest.mark.parametrize(
     ("envs", "arguments", "message"),
     [
-        (["Swimmer-v5"], {}, "the paper has no score for Swimmer-v5; give a target score with --stop-at-score"),
+        (["Swimmer-v5"], {}, "Swimmer-v5 has no target score; give a target score with --stop-at-score"),
         ([], {"stop_at_score": 3.0}, "--stop-at-score needs the environments that it applies to"),
         (["Pendulum"], {"stop_at_score": float("nan")}, "--stop-at-score must be a finite number, .* nan"),
         (["Pendulum"], {"seeds": 0}, "--seeds must be at least 1, got 0"),

@@ -19,6 +19,7 @@ from safetensors.numpy import load_file, save_file
 from softdpg.errors import UserError
 from softdpg.experiments import local
 from softdpg.runs import process
+from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.runs.display import say, speak_any_encoding, unless_closed
 from softdpg.runs.environments import DivergedError, Evaluator
@@ -85,7 +86,7 @@ def test_a_policy_that_diverged(value):
             return np.full((len(observation), 1), value, np.float32), None
 
     with pytest.raises(DivergedError, match="the policy diverged"):
-        Evaluator("Pendulum-v1", 2).returns(Diverged(), [1, 2])
+        Evaluator(RunConfig("Pendulum-v1"), 2).returns(Diverged(), [1, 2])
 
 
 def test_a_run_that_diverges_fails_and_its_weights_are_not_evaluated(tmp_path, capsys):

@@ -61,10 +61,10 @@ def test_statistics_are_those_of_all_observations(run):
 
 def test_evaluations_are_of_the_normalised_policy(run, policy):
     seeds = [episode_seed(CONFIG.seed, EVALUATION, 300, i) for i in range(CONFIG.evaluation_episodes)]
-    again = Evaluator(CONFIG.env, len(seeds)).returns(policy, seeds)
+    again = Evaluator(CONFIG, len(seeds)).returns(policy, seeds)
     row = (run / "evaluations.csv").read_text().splitlines()[-1].split(",")
     assert [float(cell) for cell in row[3:]] == again.tolist()
-    plain = Evaluator(CONFIG.env, len(seeds)).returns(policy.model, seeds)
+    plain = Evaluator(CONFIG, len(seeds)).returns(policy.model, seeds)
     assert not np.allclose(plain, again)
     assert evaluate_run(run, episodes=2).shape == (2,)
 

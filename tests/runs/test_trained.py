@@ -18,6 +18,7 @@ from processes import tiny_config
 from softdpg.cli import main
 from softdpg.errors import UserError
 from softdpg.export import read_safetensors
+from softdpg.runs.config import RunConfig
 from softdpg.runs.environments import EVALUATION, Evaluator, episode_seed, make_env
 from softdpg.runs.learner import check_arrays, load_learner
 from softdpg.runs.trained import evaluate_run, export_run, open_run, watch
@@ -58,7 +59,7 @@ def test_fewer_episodes_than_environments():
         def predict(self, observation, *, deterministic):
             return np.zeros((len(observation), 1), np.float32), None
 
-    evaluator = Evaluator("Pendulum-v1", 3)
+    evaluator = Evaluator(RunConfig("Pendulum-v1"), 3)
     three, two = evaluator.returns(Still(), [1, 2, 3]), evaluator.returns(Still(), [1, 2])
     np.testing.assert_array_equal(three[:2], two)
     assert len(set(three)) == 3
