@@ -35,7 +35,8 @@ def open_run(
 
     Making an environment ``module:Id-v0`` imports that module, and a string among an environment's arguments may name a
     file or anything else. Untrusted settings must not choose what code is executed or which files are read. So such a
-    run needs ``trust``, or ``env_id`` and ``env_kwargs`` of the user's own in place of the run's.
+    run needs ``trust``, or ``env_id`` and ``env_kwargs`` of the user's own in place of the run's, unless this user made
+    it, see :mod:`softdpg.runs.ownership`.
 
     :param path: the run directory
     :param env_id: an environment in place of the run's own
@@ -43,11 +44,22 @@ def open_run(
     :param trust: whether to import the module and use the strings that the run names
     """
     directory = RunDirectory(path)
-    config = RunConfig.from_json(directory.read_config()).resolved()
+    stored = directory.read_config()
+    made = RunConfig.from_json(stored)
+    trust = trust or directory.is_own(stored, made)
+    config = made.resolved()
     if env_id is not None:
         config = replace(config, env=env_id)
     elif names_a_module(config.env) and not trust:
-        raise UserError(f"{directory.path} asks for the module of {config.env!r}, which is imported only with --trust")
+        raise UserError(
+            f"{directory.path} asks for the module of {config.env!r}, which is imported only with --trust: this user "
+            "did not make the run here, or its directory, settings or module have changed since"
+        )
+    if config.env_wrapper and not trust:
+        raise UserError(
+            f"{directory.path} asks for the wrapper {config.env_wrapper!r}, which is imported only with --trust: this "
+            "user did not make the run here, or its directory, settings or module have changed since"
+        )
     if env_kwargs is not None:
         config = replace(config, env_kwargs=EnvKwargs(env_kwargs))
     elif config.env_kwargs.has_strings() and not trust:
@@ -99,8 +111,7 @@ def watch(
     _check_episodes(episodes)
     _check_parent(out)
     choose_gl()
-    env = make_run_env(config, render_mode="rgb_array")
-    _check_rendering(env)
+    env = _make_rendered(config)
     policy = load(env)
     try:
         with (
@@ -193,16 +204,34 @@ def _play(env: Any, policy: Policy, seed: int, video: Any) -> None:
         video.append_data(env.render())
 
 
-def _check_rendering(env: Any) -> None:
+def _make_rendered(config: RunConfig) -> Any:
+    """Make the environment of a run for a video; raise ``UserError`` if it returns no images."""
+    plain = make_run_env(config)
+    modes = list(plain.metadata.get("render_modes") or [])
+    plain.close()
+    if "rgb_array" not in modes:
+        raise UserError(
+            f"cannot make a video of {config.env}: its metadata has the render_modes {modes}. Its class needs "
+            'metadata = {"render_modes": ["rgb_array"]}, the argument render_mode, which softdpg watch sets to '
+            '"rgb_array", and render(), which returns an image'
+        )
+    env = make_run_env(config, render_mode="rgb_array")
     env.reset()
     try:
-        env.render()
+        image: Any = env.render()
     except Exception as error:  # of many kinds: MuJoCo, PyOpenGL, EGL, pygame
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise UserError(
             "cannot render without a screen; MuJoCo needs EGL (Debian: libegl1) or OSMesa (Debian: libosmesa6), "
             f"chosen by MUJOCO_GL={os.environ.get('MUJOCO_GL', '')} ({cause})"
         ) from None
+    if np.ndim(image) != 3 or np.asarray(image).dtype != np.uint8:
+        got = f"an array {np.shape(image)}" if isinstance(image, np.ndarray) else type(image).__name__
+        raise UserError(
+            f"cannot make a video of {config.env}: render() must return an image, (height, width, 3) of uint8, "
+            f"got {got}"
+        )
+    return env
 
 
 def choose_gl() -> None:
