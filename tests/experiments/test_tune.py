@@ -355,7 +355,7 @@ def command(monkeypatch, *arguments):
         ("env: 5", "--env must be a string, got 5"),
         ("env: !!binary UGVuZHVsdW0tdjE=", "--env must be a string, got b'Pendulum-v1'"),
         ("algo: [ddpg]", "--algo must be a string, got ('ddpg',)"),
-        ("env-kwargs: {g: .nan}", "--env-kwargs g must be finite numbers, strings"),
+        ("env-kwargs: {g: .nan}", "--env-kwargs g is invalid: NaN is not a finite number"),
     ],
 )
 def test_wrong_values_in_a_config_file_are_one_line(tmp_path, monkeypatch, capsys, line, message):

@@ -250,7 +250,7 @@ def test_the_wrapper_of_a_run_belongs_to_it_and_needs_trust_elsewhere(tmp_path):
         ):
             open_run(tmp_path / "run", env_id=env)
     assert open_run(tmp_path / "run", trust=True)[0].env_wrapper == wrapper
-    with pytest.raises(UserError, match=r"--env-wrapper must be module:Class or file.py:Class, got Twice"):
+    with pytest.raises(UserError, match=r"--env-wrapper must be module:Class or file.py:Class, got 'Twice'"):
         RunConfig("Pendulum-v1", env_wrapper="Twice").resolved()
 
 
