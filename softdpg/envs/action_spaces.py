@@ -33,6 +33,12 @@ ACTION_TARGETS: dict[str, float] = {
     "examples.thrusters:Thrusters-v0": 40.0,
 }
 _STEPS = {"HalfCheetah": 1_000, "Hopper": 1_000}
+# Of the environments that register_envs registers, by id.
+SUMMARIES: dict[str, str] = {
+    f"softdpg/{name}{levels}Levels-v0": f"{name}-v5 with {levels} torques for each joint"
+    for name in _STEPS
+    for levels in (2, 3)
+} | {"softdpg/Platform-v0": "run, hop or leap over gaps and enemies; each move has a parameter"}
 
 
 def register_envs() -> None:

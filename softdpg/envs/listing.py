@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from softdpg.envs import DISCRETE_ENVS
+from softdpg.envs.action_spaces import SUMMARIES
 from softdpg.envs.discrete_reward import DiscreteReward
 from softdpg.envs.toy import Toy
 
@@ -74,6 +75,9 @@ def print_listing(scores: Scores) -> None:
             lines.add_row("", f"continuous: DDPG {continuous[0]}, Soft DDPG {continuous[1]}")
         console.print(row.id, style="bold")
         console.print(lines)
+    for env_id, summary in SUMMARIES.items():
+        console.print(env_id, style="bold")
+        console.print(f"  {summary}")
 
 
 def markdown(scores: Scores) -> str:
