@@ -1,5 +1,6 @@
 """Decoding the actor's output: spaces, closed forms, one update against loops, training, saving."""
 
+import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from softdpg import SoftDDPG, SoftTD3
 from softdpg.algorithms.actions import flat_space, from_env, make_layout, to_env
@@ -236,3 +238,39 @@ def test_outputs_at_their_bounds_still_have_a_gradient():
     gain = jnp.ones((1, 1))
     assert gate_gradient(jnp.array([-1.0]), gain, 0.5)[0] > 0.1
     assert gate_gradient(jnp.array([-1.0]), gain, 0.2)[0] < 1e-4
+
+
+class Reaching(gym.Env):
+    """A point on a line that one of three moves shifts towards a goal."""
+
+    action_space = spaces.Discrete(3, start=-1)
+    observation_space = spaces.Dict(
+        {name: spaces.Box(-9, 9, (1,), np.float32) for name in ("observation", "achieved_goal", "desired_goal")}
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.goal, self.left = np.zeros(1, np.float32), self.np_random.integers(-3, 4, 1), 6
+        return self._look(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.place, self.left = self.place + np.float32(action), self.left - 1
+        return self._look(), float(self.compute_reward(self.place, self.goal, {})), False, self.left == 0, {}
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -(np.abs(achieved_goal - desired_goal) > 0.5).astype(np.float32).max(axis=-1)
+
+    def _look(self):
+        return {"observation": self.place, "achieved_goal": self.place, "desired_goal": np.float32(self.goal)}
+
+
+def test_hindsight_replay_and_callbacks_with_discrete_actions():
+    model = SoftTD3("MultiInputPolicy", Reaching(), replay_buffer_class=HerReplayBuffer, **SMALL)
+    rewards = []
+    model.learn(32, callback=lambda local, _: rewards.extend(local["rewards"]) or True)
+    assert len(rewards) == 32
+    assert model._n_updates > 0
+    stored = model.replay_buffer.actions[:32, 0]
+    np.testing.assert_array_equal(np.sort(stored, axis=1), [[0, 0, 1]] * 32)
+    assert np.isfinite(model.policy.parameters_to_vector()).all()
