@@ -236,7 +236,7 @@ def test_a_run_with_mixed_actions_from_training_to_report(tmp_path, monkeypatch)
     assert action.keys() == expected.keys()
     for name, part in expected.items():
         np.testing.assert_allclose(action[name], part, atol=1e-5)
-    assert softdpg("report", run, "--out", tmp_path / "report")[0] == 0
+    assert softdpg("report", run, "--out", tmp_path / "report").returncode == 0
     assert "Soft TD3" in (tmp_path / "report" / "tables.md").read_text()
 
     poles = tmp_path / "poles"
