@@ -73,8 +73,9 @@ lock:  ## Write the lock files anew from pyproject.toml
 	.lock-venv/bin/python -m pip install --quiet torch==2.13.0
 	.lock-venv/bin/python -m pip install --quiet ".[mujoco,box2d,report,video,peers]"
 	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements.lock
-	.lock-venv/bin/python -m pip install --quiet ".[all,dev,docs]"
-	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' > requirements-dev.lock
+	.lock-venv/bin/python -m pip install --quiet ".[all,benchmark,dev,docs]"
+	.lock-venv/bin/python -m pip freeze --exclude softdpg | sed 's/+cpu//' | \
+		sed -E "/^(dm[_-]control|dm-env|labmaze)==/s/$$/; python_version < '3.13'/" > requirements-dev.lock
 	rm -rf .lock-venv
 
 clean:  ## Remove the virtual environment and caches

@@ -14,6 +14,7 @@ EXTRAS = {
     "ray": ("ray",),
     "tune": ("optuna",),
     "export": ("onnx",),
+    "track": ("mlflow", "wandb"),
 }
 
 

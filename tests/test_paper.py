@@ -46,3 +46,23 @@ def test_the_target_score_is_the_better_of_the_two_means():
     ]
     assert discrete == [environment.discrete for environment in paper.ENVIRONMENTS.values()]
     assert scores["MountainCarContinuous-v0"] == gym.spec("MountainCarContinuous-v0").reward_threshold
+
+
+@pytest.mark.parametrize("env_id", ["InvertedPendulum-v5", pytest.param("Pendulum-v1", marks=pytest.mark.extended)])
+def test_the_score_of_a_random_policy_is_that_of_100_episodes(env_id):
+    env, returns = gym.make(env_id), []
+    env.action_space.seed(0)
+    for seed in range(100):
+        env.reset(seed=seed)
+        rewards, over = [], False
+        while not over:
+            _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+            rewards.append(reward)
+            over = terminated or truncated
+        returns.append(sum(rewards))
+    assert paper.RANDOM_SCORES[env_id] == round(sum(map(float, returns)) / 100, 2)
+
+
+def test_every_task_has_a_random_score_below_its_target_score():
+    assert paper.RANDOM_SCORES.keys() == paper.TARGET_SCORES.keys()
+    assert all(paper.RANDOM_SCORES[env] < score for env, score in paper.TARGET_SCORES.items())

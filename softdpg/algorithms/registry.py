@@ -283,8 +283,17 @@ for _entry in (
         "sbx:CrossQ",
         "peer",
         "SBX's CrossQ with its own defaults",
-        {key: value for key, value in _PEER.items() if key != "tau"} | {"qf_learning_rate": None, "policy_delay": None},
+        {key: value for key, value in _PEER.items() if key != "tau"}
+        | dict.fromkeys(("qf_learning_rate", "policy_delay", "qf_net_arch", "renorm_warmup_steps")),
         exact_resume=False,
+    ),
+    Algorithm(
+        "sbx-crossq-small",
+        "Small CrossQ (SBX)",
+        origin="peer",
+        summary="SBX's CrossQ with the actor and batch size of Soft TD3 and critics of 256 x 256",
+        variant_of="sbx-crossq",
+        preset=_SMALL | {"qf_net_arch": (256, 256), "renorm_warmup_steps": 20_000, "learning_starts": 5_000},
     ),
     Algorithm(
         "sb3-sac",

@@ -1,23 +1,27 @@
 """The benchmark: environment steps and CPU seconds of training until an algorithm reaches a target score.
 
-A task is an environment with its target score. The cost of an algorithm on a task is the median over its seeds. A seed
-that has not reached the target score costs infinitely much, or as much as its whole budget where a finite number is
-needed.
+A task is an environment with its target score. The cost of an algorithm on a task is its average runtime, as in COCO:
+the cost of all its seeds divided by the number of seeds that reached the target score. A seed that did not reach it
+counts with its whole budget.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from math import inf, isfinite
-from typing import NamedTuple
+from fractions import Fraction
+from itertools import accumulate
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softdpg import paper
 from softdpg.envs.action_spaces import ACTION_TARGETS
 from softdpg.report import statistics
-from softdpg.report.runs import Array, Run
-from softdpg.report.statistics import Estimate
+from softdpg.report.runs import Run
+from softdpg.report.statistics import Estimate, Spent
 from softdpg.report.style import table_order
+from softdpg.runs.directory import first_reached
 
 
 class Task(NamedTuple):
@@ -25,6 +29,18 @@ class Task(NamedTuple):
 
     env: str
     target_score: float
+
+    @property
+    def targets(self) -> tuple[float, ...]:
+        """The targets of the data profile: 25, 50, 75 and 100 % of the way from a random policy to the target score.
+
+        The target score alone if the score of a random policy is unknown or not below it.
+        """
+        start = paper.RANDOM_SCORES.get(self.env, inf)
+        if start >= self.target_score:
+            return (self.target_score,)
+        way = self.target_score - start
+        return (*(start + part * way for part in (0.25, 0.5, 0.75)), self.target_score)
 
 
 def task_of(run: Run) -> Task:
@@ -35,6 +51,24 @@ def task_of(run: Run) -> Task:
     if run.target_score is None:
         raise ValueError(f"{run.name} must have a target score, got None")
     return Task(run.env, run.target_score)
+
+
+class Cost(NamedTuple):
+    """A kind of cost.
+
+    :param label: label of an axis
+    :param until: cost of a run until each of its evaluations, ``(evaluations,)``
+    :param or_budget: cost to the target score, or of the budget if it was not reached; None if unknown
+    """
+
+    label: str
+    until: Callable[[Run], NDArray[Any]]
+    or_budget: Callable[[Run], float | None]
+
+
+SECONDS = Cost("CPU seconds of training", lambda run: run.train, lambda run: run.seconds_or_budget)
+STEPS = Cost("environment steps", lambda run: run.evaluated_at, lambda run: run.steps_or_budget)
+COSTS = (SECONDS, STEPS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,41 +93,36 @@ class Entry:
         return [run for run in self.runs if run.reached is None and run.state == "failed"]
 
     @property
-    def steps(self) -> float:
-        """Median over seeds of the steps to the target score."""
-        return _median([run.steps_to_target for run in self.runs])
+    def reached_in_median(self) -> bool:
+        """Whether the median seed, and therefore more than half of them, reached the target score."""
+        return 2 * self.reached > len(self.runs)
 
-    @property
-    def seconds(self) -> float:
-        """Median over seeds of the CPU seconds to the target score."""
-        return _median([run.seconds_to_target for run in self.runs])
+    def spent(self, cost: Cost) -> Spent:
+        """Return what each seed spent; a run that failed before its first evaluation has no cost and is left out.
 
-    @property
-    def steps_or_budget(self) -> float:
-        """Median over seeds of the steps to the target score, or of the budget."""
-        return _median([run.steps_or_budget for run in self.runs])
+        :param cost: kind of cost
+        """
+        runs = [run for run in self.runs if run.seconds_or_budget is not None]
+        costs = np.array([cost.or_budget(run) for run in runs], dtype=np.float64)
+        return Spent(costs, np.array([run.reached is not None for run in runs], dtype=bool))
 
-    @property
-    def seconds_or_budget(self) -> float | None:
-        """Median over seeds of the CPU seconds to the target score, or of the budget; None if no seed has a cost."""
-        costs = [run.seconds_or_budget for run in self.runs]
-        known = [cost for cost in costs if cost is not None]
-        return _median(known) if known else None
+    def average(self, cost: Cost) -> float:
+        """Return the average runtime; infinite if no seed reached the target score.
+
+        :param cost: kind of cost
+        """
+        return statistics.average_runtime(self.spent(cost))
 
     @property
     def last_score(self) -> float | None:
         """Median of the last evaluation over the seeds that have not reached the target score."""
         scores = [float(run.means[-1]) for run in self.runs if run.reached is None and len(run.means)]
-        return _median(scores) if scores else None
+        return float(np.median(scores)) if scores else None
 
     @property
     def missed_in(self) -> float:
         """Smallest budget, in steps, of the seeds that have not reached the target score; infinite if all have."""
         return min((float(run.settings.steps) for run in self.runs if run.reached is None), default=inf)
-
-
-def _median(values: list[float]) -> float:
-    return float(np.median(values)) if values else inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,30 +171,11 @@ def _ordered(tasks: Iterable[Task]) -> list[Task]:
     return sorted(tasks, key=lambda task: (order.index(task.env) if task.env in order else len(order), task))
 
 
-class Cost(NamedTuple):
-    """A kind of cost.
-
-    :param label: label of an axis
-    :param to_target: cost to the target score; infinite if it was not reached
-    :param or_budget: cost to the target score, or of the budget if it was not reached; None if unknown
-    """
-
-    label: str
-    to_target: Callable[[Entry], float]
-    or_budget: Callable[[Entry], float | None]
-
-
-COSTS = (
-    Cost("CPU seconds of training", lambda entry: entry.seconds, lambda entry: entry.seconds_or_budget),
-    Cost("environment steps", lambda entry: entry.steps, lambda entry: entry.steps_or_budget),
-)
-
-
 class Profile(NamedTuple):
-    """A data profile: the fraction of tasks whose target score is reached, in the median over seeds, by cost.
+    """A data profile: the fraction of targets reached, over all tasks and seeds, by cost.
 
-    :param costs: costs at which one more task is reached, ascending
-    :param fractions: fraction of tasks reached at these costs
+    :param costs: costs at which one more target is reached by one more seed, ascending
+    :param fractions: fraction of targets reached at these costs
     :param until: cost of the largest budget that ended without the target score; nothing is known beyond it
     """
 
@@ -175,17 +185,27 @@ class Profile(NamedTuple):
 
 
 def profile(benchmark: Benchmark, algorithm: str, tasks: list[Task], cost: Cost) -> Profile:
-    """Return the data profile of an algorithm.
+    """Return the data profile of an algorithm: the fraction of triples (task, target, seed) reached, by cost.
+
+    Tasks weigh the same, also if they have different numbers of targets or seeds.
 
     :param benchmark: all runs
     :param algorithm: name of an algorithm
     :param tasks: tasks on which it has decided runs
     :param cost: kind of cost
     """
-    entries = [benchmark.tasks[task][algorithm] for task in tasks]
-    reached = sorted(value for value in map(cost.to_target, entries) if isfinite(value))
-    missed = [cost.or_budget(entry) or 0.0 for entry in entries if not isfinite(cost.to_target(entry))]
-    return Profile(reached, [(i + 1) / len(tasks) for i in range(len(reached))], max(missed, default=inf))
+    reached: list[tuple[float, Fraction]] = []  # cost and weight of each triple
+    missed: list[float] = []
+    for task in tasks:
+        runs = benchmark.tasks[task][algorithm].runs
+        weight = Fraction(1, len(tasks) * len(runs) * len(task.targets))
+        for run in runs:
+            found = (first_reached(run.means.tolist(), target) for target in task.targets)
+            reached += [(float(cost.until(run)[index]), weight) for index in found if index is not None]
+            missed += [] if run.reached is not None else [cost.or_budget(run) or 0.0]
+    reached.sort()
+    fractions = [float(fraction) for fraction in accumulate(weight for _, weight in reached)]
+    return Profile([value for value, _ in reached], fractions, max(missed, default=inf))
 
 
 def compared(benchmark: Benchmark) -> tuple[list[str], list[Task]]:
@@ -206,18 +226,18 @@ def compared(benchmark: Benchmark) -> tuple[list[str], list[Task]]:
 
 
 class Ratio(NamedTuple):
-    """Cost of one algorithm divided by the cost of another: geometric means over their shared tasks.
+    """Average runtime of one algorithm divided by that of another: geometric means over their shared tasks.
 
     :param seconds: ratio of CPU seconds
     :param steps: ratio of environment steps
     :param tasks: number of shared tasks
-    :param not_reached: tasks whose target score the algorithm did not reach in the median: its budget counts
+    :param not_reached: tasks on which no seed of the algorithm reached the target score: the cost of all counts
     :param reference_not_reached: the same for the other algorithm
-    :param left_out: tasks left out because all runs of one algorithm failed before they had any cost
+    :param left_out: tasks left out because an algorithm has no cost there: all its runs failed before they had any
     """
 
-    seconds: float
-    steps: float
+    seconds: Estimate
+    steps: Estimate
     tasks: int
     not_reached: int
     reference_not_reached: int
@@ -231,62 +251,20 @@ def cost_ratio(benchmark: Benchmark, algorithm: str, reference: str) -> Ratio | 
     :param algorithm: name of the algorithm
     :param reference: name of the algorithm whose cost is the divisor
     """
-    seconds, steps, not_reached, reference_not_reached, left_out = [], [], 0, 0, 0
-    for task in benchmark.shared_tasks(algorithm, reference):
-        entry, other = benchmark.tasks[task][algorithm], benchmark.tasks[task][reference]
-        if not entry.seconds_or_budget or not other.seconds_or_budget:
-            left_out += 1
-            continue
-        seconds.append(entry.seconds_or_budget / other.seconds_or_budget)
-        steps.append(entry.steps_or_budget / other.steps_or_budget)
-        not_reached += not isfinite(entry.seconds)
-        reference_not_reached += not isfinite(other.seconds)
-    if not seconds:
+    shared = benchmark.shared_tasks(algorithm, reference)
+    pairs = [(benchmark.tasks[task][algorithm], benchmark.tasks[task][reference]) for task in shared]
+    kept = [pair for pair in pairs if all(_has_costs(entry.spent(SECONDS)) for entry in pair)]
+    if not kept:
         return None
-    means = _geometric_mean(seconds), _geometric_mean(steps)
-    return Ratio(*means, len(seconds), not_reached, reference_not_reached, left_out)
-
-
-def _geometric_mean(ratios: list[float]) -> float:
-    return float(np.exp(np.mean(np.log(ratios))))
-
-
-class Effect(NamedTuple):
-    """Cost of a variant divided by the cost of the algorithm that it is a variant of, with intervals."""
-
-    seconds: Estimate
-    steps: Estimate
-
-
-def effect(benchmark: Benchmark, variant: str, reference: str) -> Effect | None:
-    """Return the effect of a variant over all seeds of the shared tasks; None if there is no shared task.
-
-    Unlike in :func:`cost_ratio` all seeds count and not their median. A seed that has not reached the target score
-    counts with its budget.
-
-    :param benchmark: all runs
-    :param variant: name of the variant
-    :param reference: name of the algorithm that it is a variant of
-    """
-    seconds: list[tuple[Array, Array]] = []
-    steps: list[tuple[Array, Array]] = []
-    for task in benchmark.shared_tasks(variant, reference):
-        (x_seconds, x_steps), (y_seconds, y_steps) = (
-            _costs(benchmark.tasks[task][name]) for name in (variant, reference)
-        )
-        if len(x_seconds) and len(y_seconds):
-            seconds.append((x_seconds, y_seconds))
-            steps.append((x_steps, y_steps))
-    return Effect(statistics.cost_ratio(seconds), statistics.cost_ratio(steps)) if seconds else None
-
-
-def _costs(entry: Entry) -> tuple[Array, Array]:
-    """CPU seconds and steps of the runs that have a cost, ``(seeds,)`` each."""
-    runs = [run for run in entry.runs if run.seconds_or_budget]
-    return (
-        np.array([run.seconds_or_budget for run in runs], dtype=np.float64),
-        np.array([run.steps_or_budget for run in runs], dtype=np.float64),
+    seconds, steps = (
+        statistics.runtime_ratio([(entry.spent(cost), other.spent(cost)) for entry, other in kept]) for cost in COSTS
     )
+    not_reached, reference_not_reached = (sum(not entry.reached for entry in side) for side in zip(*kept, strict=True))
+    return Ratio(seconds, steps, len(kept), not_reached, reference_not_reached, len(pairs) - len(kept))
+
+
+def _has_costs(spent: Spent) -> bool:
+    return len(spent.costs) > 0 and bool((spent.costs > 0).all())
 
 
 class Fallbacks(NamedTuple):

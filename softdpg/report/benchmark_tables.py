@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from math import isfinite
 
 from softdpg import paper
 from softdpg.algorithms.registry import ALGORITHMS
-from softdpg.report.benchmark import Benchmark, Entry, cost_ratio, effect, fallbacks
+from softdpg.report.benchmark import SECONDS, STEPS, Benchmark, Entry, Ratio, cost_ratio, fallbacks
 from softdpg.report.document import MISSING, Section, Table, Text, interval
 from softdpg.report.runs import FALLBACK, STEPS_AFTER
 from softdpg.report.statistics import Estimate
@@ -18,19 +17,16 @@ HOW_TO_READ = (
     "10 deterministic episodes; evaluations are 2,000 steps apart.",
     "Costs are environment steps and CPU seconds of training (user and system time of the whole process). Evaluation "
     "and compilation are counted apart, in a table of their own.",
-    "Cells show medians over seeds; a seed that has not reached the target score counts as later than any that has. "
-    "If the median seed has not reached it, the cell shows the budget and the score at its end.",
+    "Cells show the average runtime: the cost of all seeds, divided by the number of seeds that reached the target "
+    "score. A seed that did not reach it counts with its whole budget. If no seed reached it, the cell shows the "
+    "budget and the median score at its end. An algorithm reached a target score if more than half of its seeds did.",
 )
 
 HOW_TO_READ_RATIOS = (
-    "Ratios are geometric means over the tasks that both algorithms have run. Where an algorithm has not reached the "
-    "target score in the median, the cost of its whole budget counts."
-)
-
-HOW_TO_READ_EFFECTS = (
-    "Effects are ratios of geometric means over seeds, averaged over tasks by the geometric mean. A seed that has not "
-    "reached the target score counts with its budget. Above 1 means slower. Brackets are 95 % percentile bootstrap "
-    "intervals over seeds; with so few seeds they tend to be too narrow."
+    "Ratios are geometric means of the ratios of average runtimes over the tasks that both algorithms have run. Below "
+    "1 means faster. Brackets are 95 % percentile bootstrap intervals over seeds. With few seeds they tend to be too "
+    "narrow, and there is none if some task has a single seed. Where no seed reached the target score, the cost of "
+    "all seeds counts, which is less than the average runtime. The tables count these tasks as not reached."
 )
 
 
@@ -43,10 +39,9 @@ def benchmark_sections(benchmark: Benchmark) -> list[Section]:
     notes = [*HOW_TO_READ, f"The budget is {' or '.join(map(format_steps, budgets))} steps."]
     notes += processors_note(benchmark)
     tables = [main_table(benchmark), algorithm_table(benchmark)]
-    if ablated(benchmark):
-        notes.append(HOW_TO_READ_EFFECTS)
-    elif len(benchmark.algorithms) > 1:
+    if len(benchmark.algorithms) > 1:
         notes.append(HOW_TO_READ_RATIOS)
+    if len(benchmark.algorithms) > 1 and not ablated(benchmark):
         reference = paper.RACE_ALGORITHMS[0]
         tables += [comparison_table(benchmark, reference)] if reference in benchmark.algorithms else []
         tables.append(ratio_table(benchmark))
@@ -102,22 +97,29 @@ def effect_table(benchmark: Benchmark, reference: str) -> Table:
     """
     rows = []
     for name in [reference, *(name for name in benchmark.algorithms if name != reference)]:
-        found = effect(benchmark, name, reference) if name != reference else None
-        ratios = [_estimate_text(estimate) for estimate in found] if found else [Text(MISSING)] * 2
+        ratio = cost_ratio(benchmark, name, reference) if name != reference else None
+        ratios = _ratio_cells(ratio) if ratio else [MISSING] * 4
         cells = [entry_text(entries.get(name)) for entries in benchmark.tasks.values()]
-        rows.append([Text(ALGORITHMS[name].label, bold=name == reference), *ratios, *cells])
+        rows.append([Text(ALGORITHMS[name].label, bold=name == reference), *map(Text, ratios), *cells])
     label = ALGORITHMS[reference].label
-    header = ["Algorithm", f"CPU time (÷ {label})", f"Steps (÷ {label})"]
+    header = ["Algorithm", f"CPU time (÷ {label})", f"Steps (÷ {label})", "Shared tasks"]
+    header.append(f"Not reached (variant, {label})")
     header += [f"{env_title(task.env)}, {task.target_score:,.2f}" for task in benchmark.tasks]
     return Table("Cost to the target score with one setting changed", header, rows)
 
 
-def _estimate_text(estimate: Estimate) -> Text:
-    return Text(f"{estimate.value:.2f}", interval(estimate))
+def _estimate_text(estimate: Estimate) -> str:
+    return f"{estimate.value:.2f} {interval(estimate)}".rstrip()
+
+
+def _ratio_cells(ratio: Ratio) -> list[str]:
+    """CPU time, steps, shared tasks, tasks not reached by either algorithm."""
+    not_reached = f"{ratio.not_reached}, {ratio.reference_not_reached}"
+    return [_estimate_text(ratio.seconds), _estimate_text(ratio.steps), f"{ratio.tasks}", not_reached]
 
 
 def target_table(benchmark: Benchmark, algorithms: Sequence[str] = ()) -> Table:
-    """Return CPU seconds and steps to the target score, a row per task, the fastest algorithm in bold.
+    """Return average CPU seconds and steps to the target score, a row per task, the fastest algorithm in bold.
 
     :param benchmark: all runs
     :param algorithms: names of the algorithms to show; all if empty
@@ -126,7 +128,7 @@ def target_table(benchmark: Benchmark, algorithms: Sequence[str] = ()) -> Table:
     rows = []
     for task, everyone in benchmark.tasks.items():
         entries = {name: everyone[name] for name in names if name in everyone}
-        reached = {name: entry.seconds for name, entry in entries.items() if isfinite(entry.seconds)}
+        reached = {name: entry.average(SECONDS) for name, entry in entries.items() if entry.reached}
         fastest = min(reached.values(), default=None) if len(entries) > 1 else None
         cells = [entry_text(entries.get(name), reached.get(name) == fastest) for name in names]
         rows.append([Text(env_title(task.env)), Text(f"{task.target_score:,.2f}"), *cells])
@@ -146,9 +148,9 @@ def entry_text(entry: Entry | None, bold: bool = False) -> Text:
     failed = [f"{len(entry.failed)} failed: {entry.failed[0].message}"] if entry.failed else []
     waiting = [f"{entry.waiting} not finished"] if entry.waiting else []
     detail = ", ".join(seeds + failed + waiting)
-    if isfinite(entry.seconds):
-        cost = f"{entry.seconds:,.0f} s, {format_steps(int(entry.steps))} steps"
-        return Text(cost, detail, bold and bool(entry.runs))
+    if entry.reached:
+        steps = format_steps(int(float(f"{entry.average(STEPS):.3g}")))
+        return Text(f"{entry.average(SECONDS):,.0f} s, {steps} steps", detail, bold)
     if not entry.runs:
         return Text("running", detail)
     if len(entry.failed) == len(entry.runs):
@@ -167,7 +169,7 @@ def algorithm_table(benchmark: Benchmark) -> Table:
     rows = []
     for name in benchmark.algorithms:
         tasks = benchmark.shared_tasks(name)
-        reached = sum(isfinite(benchmark.tasks[task][name].seconds) for task in tasks)
+        reached = sum(benchmark.tasks[task][name].reached_in_median for task in tasks)
         runs = [run for run in benchmark.runs if run.algorithm == name]
         after = fallbacks(benchmark, name)
         part = f"{after.fell_back} of {after.followed}" if after.followed else MISSING
@@ -182,7 +184,7 @@ def algorithm_table(benchmark: Benchmark) -> Table:
 
 
 def ratio_table(benchmark: Benchmark) -> Table:
-    """Return the ratio of CPU seconds to the target score for every pair of algorithms.
+    """Return the ratio of CPU seconds, and below it that of steps, for every pair of algorithms.
 
     :param benchmark: all runs
     """
@@ -190,19 +192,18 @@ def ratio_table(benchmark: Benchmark) -> Table:
     for name in benchmark.algorithms:
         cells = [_ratio_text(benchmark, name, other) if other != name else Text("") for other in benchmark.algorithms]
         rows.append([Text(ALGORITHMS[name].label), *cells])
-    header = ["CPU time of", *(f"÷ {ALGORITHMS[name].label}" for name in benchmark.algorithms)]
-    return Table("CPU time to the target score, every algorithm against every other", header, rows)
+    header = ["Cost of", *(f"÷ {ALGORITHMS[name].label}" for name in benchmark.algorithms)]
+    return Table("CPU time and steps to the target score, every algorithm against every other", header, rows)
 
 
 def _ratio_text(benchmark: Benchmark, algorithm: str, reference: str) -> Text:
     ratio = cost_ratio(benchmark, algorithm, reference)
     if ratio is None:
         return Text(MISSING)
+    seconds, steps, tasks, not_reached = _ratio_cells(ratio)
     out = f"; {ratio.left_out} left out" if ratio.left_out else ""
-    tasks = f"{ratio.tasks} shared task{'s' * (ratio.tasks != 1)}"
-    return Text(
-        f"{ratio.seconds:.2f}", f"{tasks}; not reached: {ratio.not_reached}, {ratio.reference_not_reached}{out}"
-    )
+    detail = f"{tasks} shared task{'s' * (ratio.tasks != 1)}; not reached: {not_reached}{out}"
+    return Text(seconds, f"steps {steps}; {detail}")
 
 
 def comparison_table(benchmark: Benchmark, algorithm: str) -> Table:
@@ -215,9 +216,7 @@ def comparison_table(benchmark: Benchmark, algorithm: str) -> Table:
     for name in benchmark.algorithms:
         ratio = cost_ratio(benchmark, algorithm, name) if name != algorithm else None
         if ratio is not None:
-            not_reached = f"{ratio.not_reached}, {ratio.reference_not_reached}"
-            cells = [f"{ratio.seconds:.2f}", f"{ratio.steps:.2f}", f"{ratio.tasks}", not_reached]
-            rows.append([Text(ALGORITHMS[name].label), *map(Text, cells)])
+            rows.append([Text(ALGORITHMS[name].label), *map(Text, _ratio_cells(ratio))])
     label = ALGORITHMS[algorithm].label
     header = ["Peer", f"CPU time ({label} ÷ peer)", f"Steps ({label} ÷ peer)", "Shared tasks"]
     return Table(f"{label} and its peers", [*header, f"Not reached ({label}, peer)"], rows)

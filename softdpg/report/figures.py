@@ -23,7 +23,8 @@ from softdpg.report.style import SYMBOLS, Style, env_title, format_steps, style,
 
 PANELS_PER_ROW = 4
 PANEL_WIDTH, WIDE_PANEL, PANEL_HEIGHT, FOOTER_HEIGHT = 2.5, 3.4, 2.0, 0.55  # inches
-LEGEND_WIDTH, LEGEND_HEIGHT, LEAST_WIDTH = 1.35, 0.18, 5.6  # inches of a name in the legend, and of a figure
+LEGEND_HANDLE, LEGEND_LETTER, LEGEND_HEIGHT = 0.53, 0.058, 0.18  # inches of a name in the legend
+LEAST_WIDTH = 5.6  # inches of a figure
 STYLE: dict[Any, Any] = {
     **{"font.size": 8, "axes.titlesize": 8.5, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.5},
     **{"axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.4, "pdf.fonttype": 42},
@@ -69,7 +70,7 @@ def curves_figure(rows: list[list[Row]]) -> Figure:
     columns = max(map(len, rows))
     cells = [cell for line in rows for row in line for cell in row.cells.values()]
     names = _names(cells)
-    figure = _figure(columns, len(rows), PANEL_WIDTH, len(names))
+    figure = _figure(columns, len(rows), PANEL_WIDTH, names)
     grid = figure.add_gridspec(len(rows), 2 * columns)
     for i, line in enumerate(rows):
         indent = columns - len(line)  # in half panels: short rows are centred
@@ -97,7 +98,7 @@ def sensitivity_figure(sweeps: list[Sweep]) -> Figure:
     """
     envs = list(dict.fromkeys(sweep.env for sweep in sweeps))
     cells = [cell for sweep in sweeps for cell in sweep.cells.values()]
-    figure = _figure(len(paper.SWEEPS), len(envs), WIDE_PANEL, len(_names(cells)))
+    figure = _figure(len(paper.SWEEPS), len(envs), WIDE_PANEL, _names(cells))
     panels = figure.subplots(len(envs), len(paper.SWEEPS), squeeze=False)
     for i, env in enumerate(envs):
         for j, design in enumerate(paper.SWEEPS):
@@ -116,14 +117,14 @@ def sensitivity_figure(sweeps: list[Sweep]) -> Figure:
 
 
 def profile_figure(benchmark: Benchmark) -> Figure | None:
-    """Return the fraction of tasks reached, in the median over seeds, against CPU seconds and steps; None if empty.
+    """Return the fraction of targets reached, over all tasks and seeds, against CPU seconds and steps; None if empty.
 
     :param benchmark: all runs
     """
     names, tasks = compared(benchmark)
     if not tasks:
         return None
-    figure = _figure(2, 1, WIDE_PANEL, len(names))
+    figure = _figure(2, 1, WIDE_PANEL, names)
     for axes, cost in zip(figure.subplots(1, 2, sharey=True), COSTS, strict=True):
         profiles = {name: profile(benchmark, name, tasks, cost) for name in names}
         costs = [value for p in profiles.values() for value in p.costs]
@@ -132,16 +133,19 @@ def profile_figure(benchmark: Benchmark) -> Figure | None:
             look = style(name)
             end = max([low, *reached, min(until, high)])
             x, y = [low, *reached, end], [0.0, *fractions, fractions[-1] if fractions else 0.0]
-            axes.step(x, y, where="post", label=ALGORITHMS[name].label, **_line(look))
-            axes.plot(reached, fractions, look.marker, color=look.color, markersize=3)
+            # Markers as parts of the picture: one for every step would hide the line.
+            look_of = {"marker": look.marker, "markersize": 3.5, "markevery": (0.1, 0.25)} | _line(look)
+            axes.step(x, y, where="post", label=ALGORITHMS[name].label, **look_of)
         _log_costs(axes, (1, 2, 5))
         axes.set(xlabel=cost.label, xlim=(low, high), ylim=(-0.02, 1.02))
-    figure.axes[0].set_ylabel("target scores reached")
+    figure.axes[0].set_ylabel("targets reached")
     figure.axes[0].yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.0%}"))
     left = [ALGORITHMS[name].label for name in benchmark.algorithms if name not in names]
     others = f"; too few of these tasks: {', '.join(left)}" if left else ""
     which = env_title(tasks[0].env) if len(tasks) == 1 else f"{len(tasks)} shared tasks"
-    _footer(figure, names, f"{which}, median over seeds; curves end with the budget{others}")
+    targets = sum(len(task.targets) for task in tasks)
+    targets_of = f"{targets} target{'s' * (targets > 1)} on {which}, all seeds"
+    _footer(figure, names, f"{targets_of}; curves end with the budget{others}")
     return figure
 
 
@@ -161,7 +165,7 @@ def benchmark_curves_figure(benchmark: Benchmark) -> Figure | None:
         return None
     columns = min(len(panels), PANELS_PER_ROW)
     rows = -(-len(panels) // columns)
-    figure = _figure(columns, rows, PANEL_WIDTH, len(benchmark.algorithms))
+    figure = _figure(columns, rows, PANEL_WIDTH, benchmark.algorithms)
     axes_of = np.atleast_1d(figure.subplots(rows, columns)).ravel()
     for axes in axes_of[len(panels) :]:
         axes.set_visible(False)
@@ -212,8 +216,8 @@ def _save(figures: dict[str, Figure], out: Path) -> list[Path]:
     return files
 
 
-def _figure(columns: int, rows: int, panel_width: float, names: int) -> Figure:
-    """A figure of panels with room for a legend of so many names below."""
+def _figure(columns: int, rows: int, panel_width: float, names: list[str]) -> Figure:
+    """A figure of panels with room for a legend of these algorithms below."""
     width = max(columns * panel_width, LEAST_WIDTH)
     footer = FOOTER_HEIGHT + (_legend_rows(names, width) - 1) * LEGEND_HEIGHT
     height = rows * (PANEL_HEIGHT if rows > 1 else 1.3 * PANEL_HEIGHT) + footer
@@ -221,15 +225,16 @@ def _figure(columns: int, rows: int, panel_width: float, names: int) -> Figure:
     return Figure(figsize=(width, height), layout=layout)
 
 
-def _legend_rows(names: int, width: float) -> int:
-    return -(-names // int(width / LEGEND_WIDTH)) or 1
+def _legend_rows(names: list[str], width: float) -> int:
+    longest = max((len(ALGORITHMS[name].label) for name in names), default=0)
+    return -(-len(names) // max(int(width / (LEGEND_HANDLE + LEGEND_LETTER * longest)), 1)) or 1
 
 
 def _footer(figure: Figure, names: list[str], note: str) -> None:
     """One legend for all panels, and a note below it."""
     handles = {label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels())}  # noqa: B905
     labels = [label for label in (ALGORITHMS[name].label for name in names) if label in handles]
-    columns = -(-len(labels) // _legend_rows(len(labels), figure.get_figwidth()))
+    columns = -(-len(labels) // _legend_rows(names, figure.get_figwidth()))
     legend = figure.legend(
         [handles[label] for label in labels], labels, loc="lower center", ncols=columns, frameon=False
     )

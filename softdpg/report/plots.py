@@ -55,7 +55,7 @@ def benchmark_plots(benchmark: Benchmark) -> list[Plot]:
             reached, fractions, _ = profile(benchmark, name, tasks, cost)
             trace = _trace(name, reached, fractions, "lines+markers")
             data.append(trace | {"line": trace["line"] | {"shape": "hv"}})
-        layout = _layout(f"Target scores reached, {len(tasks)} tasks", cost.label, "fraction of tasks")
+        layout = _layout(f"Targets reached, {len(tasks)} tasks", cost.label, "fraction of targets")
         layout["xaxis"]["type"] = "log"
         layout["yaxis"] |= {"range": [0, 1.03], "tickformat": ".0%"}
         plots.append({"data": data, "layout": layout})

@@ -1,13 +1,14 @@
 """Statistics over seeds, with the definitions of Agarwal et al. (2021), "Deep RL at the edge of the statistical
-precipice" (rliable), computed by scipy.
+precipice" (rliable) and of COCO (Hansen et al., 2021), computed by scipy.
 
-Scores have shape (seeds,), one final score per seed. Intervals are 95 % percentile bootstrap intervals over seeds,
+Scores and costs have shape (seeds,), one value per seed. Intervals are 95 % percentile bootstrap intervals over seeds,
 resampled independently within each environment and algorithm (stratified). The random generator is fixed, so that the
-same scores give the same interval.
+same values give the same interval.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,23 +88,49 @@ def probability_of_improvement(pairs: Sequence[tuple[Array, Array]]) -> Estimate
     return _estimate(statistic, [sample for pair in pairs for sample in pair])
 
 
-def cost_ratio(pairs: Sequence[tuple[Array, Array]]) -> Estimate:
-    """Return the cost of X divided by the cost of Y, with its interval.
+class Spent(NamedTuple):
+    """What the seeds of an algorithm spent on a task.
 
-    In one environment it is the ratio of the geometric means over seeds; the result is its geometric mean over
-    environments.
-
-    :param pairs: positive costs of the seeds of X and of Y, one pair per environment
+    :param costs: cost until a seed reached the target score, or of its whole budget, ``(seeds,)``
+    :param reached: whether it reached the target score, ``(seeds,)``
     """
 
-    def statistic(*samples: Array, axis: int = -1) -> Array:
-        logs = [np.log(sample).mean(axis=axis) for sample in samples]
+    costs: Array
+    reached: NDArray[np.bool_]
+
+
+def average_runtime(spent: Spent) -> float:
+    """Return the average runtime (ART) of COCO: the cost of all seeds, divided by the number that reached the target.
+
+    :param spent: what the seeds spent
+    :return: infinite if no seed reached the target
+    """
+    successes = int(spent.reached.sum())
+    return float(spent.costs.sum()) / successes if successes else inf
+
+
+def runtime_ratio(pairs: Sequence[tuple[Spent, Spent]]) -> Estimate:
+    """Return the average runtime of X divided by that of Y, the geometric mean over tasks, with its interval.
+
+    Where no seed reached the target, in a task or in a resample of one, the cost of all seeds stands for the average
+    runtime. It is a lower bound.
+
+    :param pairs: what the seeds of X and of Y spent, positive costs, one pair per task
+    """
+    spent = [one for pair in pairs for one in pair]
+
+    def statistic(*indices: NDArray[np.intp], axis: int = -1) -> Array:
+        logs = [
+            np.log(costs[chosen].sum(axis=axis) / np.maximum(reached[chosen].sum(axis=axis), 1))
+            for (costs, reached), chosen in zip(spent, indices, strict=True)
+        ]
         return np.exp(np.mean([x - y for x, y in zip(logs[::2], logs[1::2], strict=True)], axis=0))
 
-    return _estimate(statistic, [sample for pair in pairs for sample in pair])
+    # Indices are resampled, so that the cost of a seed and whether it reached the target stay together.
+    return _estimate(statistic, [np.arange(len(costs)) for costs, _ in spent])
 
 
-def _estimate(statistic: Callable[..., Array], samples: Sequence[Array]) -> Estimate:
+def _estimate(statistic: Callable[..., Array], samples: Sequence[NDArray[Any]]) -> Estimate:
     value = float(statistic(*samples))
     if min(map(len, samples)) < 2:
         return Estimate(value, None, None)

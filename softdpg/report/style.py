@@ -38,6 +38,7 @@ STYLES = {
     "sbx-sac-small": Style("#777777", "#9A9A9A", (3, 2), "5px,3px", "8", "octagon"),
     "sbx-td3": Style("#E69F00", "#F2C45A", (2, 1), "4px,2px", "v", "triangle-down"),
     "sbx-crossq": Style("#882255", "#D77FA8", (7, 2), "11px,4px", "p", "pentagon"),
+    "sbx-crossq-small": Style("#CC6677", "#F0A3AE", (5, 1.5, 1, 1.5, 1, 1.5), "8px,2px,2px,2px,2px,2px", "P", "cross"),
     "sb3-sac": Style("#999933", "#CFCF6B", (1, 2), "2px,4px", "<", "triangle-left"),
     "sb3-td3": Style("#117733", "#63C084", (3, 1, 1, 1, 1, 1), "5px,2px,2px,2px,2px,2px", ">", "triangle-right"),
 }
@@ -47,7 +48,11 @@ _SPARE_COLORS = (
     *(("#5C5C5C", "#ABABAB"), ("#C0399F", "#F08FD8"), ("#4D7C0F", "#A3D14F")),
     ("#8A6D00", "#DDBB3F"),
 )
-_SPARE_DASHES = (((6, 1.5, 1, 1.5), "9px,3px,2px,3px", "P", "cross"), ((1, 1.5), "2px,3px", "H", "hexagon2"))
+_SPARE_DASHES = (
+    ((6, 1.5, 1, 1.5), "9px,3px,2px,3px", "P", "cross"),
+    ((1, 1.5), "2px,3px", "H", "hexagon2"),
+    ((3, 1), "5px,2px", ".", "circle-dot"),
+)
 _SPARE_STYLES = tuple(Style(*colors, *dashes) for colors in _SPARE_COLORS for dashes in _SPARE_DASHES)
 
 

@@ -49,6 +49,11 @@ def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
         hyperparameter = HYPERPARAMETERS[name]
         group, _, key = hyperparameter.argument.rpartition(".")
         (arguments.setdefault(group, {}) if group else arguments)[key] = hyperparameter.convert(value)
+    policy_kwargs = arguments.get("policy_kwargs", {})
+    if "qf_net_arch" in policy_kwargs:
+        if "net_arch" not in policy_kwargs:
+            raise UserError("--qf-net-arch needs --net-arch, the layers of the actor")
+        policy_kwargs["net_arch"] = {"pi": policy_kwargs["net_arch"], "qf": policy_kwargs.pop("qf_net_arch")}
     if entry.origin == "peer":
         arguments |= _peer_arguments(arguments, env)
     try:

@@ -4,6 +4,7 @@ import inspect
 import re
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 from softdpg import paper
@@ -71,6 +72,39 @@ def test_a_small_one_has_soft_td3s_sizes_and_all_else_of_its_own(name):
     assert changed == {"net_arch", "batch_size", "train_freq", "gradient_steps"}
     assert all(small[key] == soft[key] for key in changed)
     assert small.keys() == base.keys()
+
+
+def test_small_crossq_builds_and_makes_an_update():
+    pytest.importorskip("sbx")
+    import jax
+    import numpy as np
+
+    from softdpg.runs.learner import make_learner
+
+    config = RunConfig("Pendulum-v1", "sbx-crossq-small").resolved()
+    assert (config.algo, config.algorithm.name) == ("sbx-crossq", "sbx-crossq-small")
+    model = make_learner(config, gym.make("Pendulum-v1"), buffer_size=200)
+    assert (model.batch_size, model.train_freq.frequency, model.gradient_steps) == (128, 8, 8)
+    assert (model.learning_starts, model.policy.renorm_warmup_steps) == (5_000, 20_000)
+    actor = model.policy.actor_state.params
+    critics = model.policy.qf_state.params["VmapCritic_0"]
+    assert [actor[f"Dense_{i}"]["kernel"].shape[-1] for i in (0, 1)] == [128, 128]
+    assert [critics[f"Dense_{i}"]["kernel"].shape[-1] for i in (0, 1)] == [256, 256]
+    before = jax.tree.map(np.array, critics)
+    model.learning_starts = 8
+    model.learn(16)
+    after = model.policy.qf_state.params["VmapCritic_0"]
+    changed = jax.tree.map(lambda a, b: bool((np.asarray(a) != np.asarray(b)).any()), before, after)
+    assert all(changed[f"Dense_{i}"]["kernel"] for i in (0, 1, 2))
+    assert model._n_updates == 8
+
+
+def test_layers_of_the_critics_need_those_of_the_actor():
+    from softdpg.runs.learner import make_learner
+
+    config = RunConfig("Pendulum-v1", "sbx-crossq", qf_net_arch=(8, 8)).resolved()
+    with pytest.raises(UserError, match="--qf-net-arch needs --net-arch, the layers of the actor"):
+        make_learner(config, gym.make("Pendulum-v1"))
 
 
 def test_a_peer_gets_what_was_given_and_nothing_else():
@@ -147,7 +181,6 @@ def test_entries_that_cannot_be(registered, entry, message):
     "name", [name for name, entry in ALGORITHMS.items() if entry.origin != "peer" and not entry.variant_of]
 )
 def test_networks_are_those_of_the_class(name):
-    import gymnasium as gym
     import jax
 
     from softdpg.runs.learner import make_learner

@@ -1,11 +1,10 @@
-"""The benchmark by hand-made numbers: costs, medians, profiles, ratios, effects of variants, tables and files."""
+"""The benchmark by hand-made numbers: costs, average runtimes, profiles, ratios, tables and files."""
 
 import contextlib
 import csv
 import math
 import sys
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -13,10 +12,10 @@ from benchmark_runs import ANT, HOPPER, run, two_algorithms
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from softdpg import paper
 from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.errors import UserError
-from softdpg.report import statistics
-from softdpg.report.benchmark import COSTS, Benchmark, Task, compared, cost_ratio, effect, fallbacks, profile
+from softdpg.report.benchmark import SECONDS, STEPS, Benchmark, Task, compared, cost_ratio, fallbacks, profile
 from softdpg.report.benchmark_tables import (
     ablated,
     algorithm_table,
@@ -58,17 +57,31 @@ def test_time_to_the_line_is_that_of_the_second_evaluation():
     assert run([10, 10], state="running").decided
 
 
-def test_medians_over_seeds():
-    """2 and 4 stretches of 2 s, and one that never crosses: the median is 8 s and 8,000 steps."""
+def test_average_runtime_with_a_miss():
+    """4 s, 8 s, and a budget of 8 s that was missed: 20 s for two successes; 4,000 + 8,000 + 8,000 steps likewise."""
     benchmark = Benchmark([run([10, 10]), run([1, 1, 10, 10], seed=1), run([1, 1, 1, 4], seed=2)])
     entry = benchmark.tasks[HOPPER]["td3"]
-    assert (entry.seconds, entry.steps, entry.reached, entry.last_score) == (8.0, 8_000, 2, 4.0)
+    assert (entry.average(SECONDS), entry.average(STEPS)) == (10.0, 10_000)
+    assert (entry.reached, entry.reached_in_median, entry.last_score) == (2, True, 4.0)
+    assert entry_text(entry)[:2] == ("10 s, 10k steps", "2 of 3 seeds reached it")
     benchmark = Benchmark(
-        [run([10, 10]), run([1, 1, 1, 5], seed=1), run([1, 1, 1, 4], seed=2), run([1], seed=3, state="running")]
+        [run([1, 1, 1, 5]), run([1, 1, 1, 4], seed=1), run([1], seed=2, state="running"), run([10, 10], seed=3)]
     )
     entry = benchmark.tasks[HOPPER]["td3"]
-    assert (entry.seconds, entry.reached, entry.last_score, entry.waiting) == (math.inf, 1, 4.5, 1)
-    assert entry.seconds_or_budget == 8.0
+    assert (entry.average(SECONDS), entry.reached, entry.last_score, entry.waiting) == (20.0, 1, 4.5, 1)
+    assert not entry.reached_in_median
+    assert (
+        not Benchmark([run([10, 10]), run([1] * 4, seed=1)]).tasks[HOPPER]["td3"].reached_in_median
+    )  # not more than half
+
+
+def test_without_a_success_there_is_no_average_runtime():
+    """A run that failed before its first evaluation has no cost; one that failed later counts with its whole budget."""
+    runs = [run([1, 1, 1, 5]), run([1], seed=1, state="failed"), run([], seed=2, state="failed")]
+    entry = Benchmark(runs).tasks[HOPPER]["td3"]
+    assert entry.average(SECONDS) == math.inf
+    assert entry.spent(SECONDS).costs.tolist() == [8.0, 8.0]
+    assert entry.spent(STEPS).costs.tolist() == [8_000, 8_000]
 
 
 def test_profile_and_ratio():
@@ -76,15 +89,47 @@ def test_profile_and_ratio():
     assert list(benchmark.tasks) == [ANT, HOPPER]  # the order of the paper's tables
     names, tasks = compared(benchmark)
     assert (names, tasks) == (["td3", "sbx-sac"], [ANT, HOPPER])
-    seconds, steps = COSTS
-    assert profile(benchmark, "td3", tasks, seconds) == ([4.0, 8.0], [0.5, 1.0], math.inf)
-    assert profile(benchmark, "sbx-sac", tasks, seconds) == ([12.0], [0.5], 24.0)
-    assert profile(benchmark, "sbx-sac", tasks, steps) == ([4_000.0], [0.5], 8_000.0)
     ratio = cost_ratio(benchmark, "td3", "sbx-sac")
-    assert ratio.seconds == pytest.approx(1 / 3)  # 4 / 12, and 8 / 24
-    assert ratio[1:] == (1.0, 2, 0, 1, 0)  # 4,000 steps each, and 8,000 to a budget of 8,000
-    assert cost_ratio(benchmark, "sbx-sac", "td3").seconds == pytest.approx(3.0)
+    assert ratio.seconds.value == pytest.approx(1 / 3)  # 4 / 12, and 8 / 24
+    assert ratio.steps == (1.0, None, None)  # 4,000 steps each, and 8,000 to a budget of 8,000; single seeds
+    assert ratio[2:] == (2, 0, 1, 0)
+    assert cost_ratio(benchmark, "sbx-sac", "td3").seconds.value == pytest.approx(3.0)
     assert cost_ratio(benchmark, "td3", "ddpg") is None
+
+
+def test_four_targets_by_hand(monkeypatch):
+    """From 2 of a random policy to 10: 4, 6, 8 and 10. A score below the random one, or without it, stands alone."""
+    monkeypatch.setattr(paper, "RANDOM_SCORES", {"Hopper-v5": 2.0, "Ant-v5": 10.0})
+    assert HOPPER.targets == (4.0, 6.0, 8.0, 10.0)
+    assert ANT.targets == Task("Swimmer-v5", 10.0).targets == (10.0,)
+    runs = [
+        run([4, 6, 9, 10, 10], budget=10_000),  # 4 at 4,000, 6 at 6,000, 8 at 8,000 and 10 at 10,000 steps
+        run([7, 3, 7, 7], seed=1),  # one evaluation is not enough: 4 and 6 at 8,000
+    ]
+    (task,) = (benchmark := Benchmark(runs)).tasks
+    found = profile(benchmark, "td3", [task], STEPS)
+    assert found.costs == [4_000, 6_000, 8_000, 8_000, 8_000, 10_000]
+    assert found.fractions == [n / 8 for n in range(1, 7)]
+    assert found.until == 8_000
+    assert profile(benchmark, "td3", [task], SECONDS) == ([4, 6, 8, 8, 8, 10], found.fractions, 8.0)
+
+
+def test_tasks_weigh_the_same_in_a_profile(monkeypatch):
+    """One target and two seeds on Ant, four targets and one seed on Hopper: half of the profile each."""
+    monkeypatch.setattr(paper, "RANDOM_SCORES", {"Hopper-v5": 2.0})
+    runs = [run([10, 10], task=ANT), run([1] * 4, task=ANT, seed=1), run([9, 9, 9, 9])]
+    benchmark = Benchmark(runs)
+    # The target of Ant for one of two seeds is 1/4, three of the four targets of Hopper are 1/8 each.
+    found = profile(benchmark, "td3", [ANT, HOPPER], STEPS)
+    assert found == ([4_000.0] * 4, [1 / 8, 2 / 8, 3 / 8, 5 / 8], 8_000.0)
+
+
+def test_the_paper_tasks_have_four_ascending_targets():
+    for env, score in paper.TARGET_SCORES.items():
+        targets = Task(env, score).targets
+        assert len(targets) == 4, env
+        assert targets[-1] == score
+        assert list(np.diff(targets)) == pytest.approx([(score - paper.RANDOM_SCORES[env]) / 4] * 3)
 
 
 def test_an_algorithm_without_any_cost_is_left_out_of_the_ratio():
@@ -93,10 +138,10 @@ def test_an_algorithm_without_any_cost_is_left_out_of_the_ratio():
     assert cost_ratio(benchmark, "td3", "sbx-sac")[2:] == (2, 0, 1, 1)
 
 
-def test_the_ratio_of_steps_takes_medians_over_seeds():
+def test_the_ratio_takes_average_runtimes():
     td3 = [run([10, 10]), run([1, 10, 10], seed=1), run([1, 1, 1, 1], seed=2)]  # 4,000, 6,000 and a budget of 8,000
     benchmark = Benchmark([*td3, run([10, 10], algo="sbx-sac")])
-    assert cost_ratio(benchmark, "td3", "sbx-sac").steps == pytest.approx(6 / 4)
+    assert cost_ratio(benchmark, "td3", "sbx-sac").steps.value == pytest.approx(9 / 4)
 
 
 def test_an_algorithm_on_few_tasks_does_not_shrink_the_profile():
@@ -152,15 +197,15 @@ def test_each_is_shown_as_what_it_is():
     assert [cell.bold for cell in ant[2:]] == [False, True, False]
     assert [row[1].main for row in algorithm_table(benchmark).rows] == ["0 of 1", "2 of 2", "1 of 2"]
     td3 = ratio_table(benchmark).rows[1]
-    assert (td3[3].main, td3[3].detail) == ("0.33", "2 shared tasks; not reached: 0, 1")
+    assert (td3[3].main, td3[3].detail) == ("0.33", "steps 1.00; 2 shared tasks; not reached: 0, 1")
 
 
 def test_a_miss_is_shown_with_its_budget():
-    """The smallest one, where seeds had different ones; a seed that reached the target score does not count."""
-    runs = [run([1] * 5, budget=10_000), run([1] * 3, seed=1, budget=6_000), run([10, 10], seed=2, budget=4_000)]
+    """The smallest one, where seeds had different ones."""
+    runs = [run([1] * 5, budget=10_000), run([1] * 3, seed=1, budget=6_000)]
     (entry,) = Benchmark(runs).tasks[HOPPER].values()
     assert entry_text(entry).main == "not reached in 6k, 1.00"
-    assert entry_text(entry).detail == "1 of 3 seeds reached it"
+    assert entry_text(entry).detail == "0 of 2 seeds reached it"
     assert Benchmark([run([10, 10], budget=4_000)]).tasks[HOPPER]["td3"].missed_in == math.inf
 
 
@@ -370,37 +415,15 @@ def ablation():
     )
 
 
-def test_effect_by_hand():
-    """Steps: 8 / 4 on Ant; on Hopper sqrt(4 * 8) of both. CPU seconds: 4 / 4 on Ant, and the same on Hopper."""
-    found = effect(ablation(), "ocpg", "soft-td3")
-    assert found.steps.value == pytest.approx(np.sqrt(2))
-    assert found.seconds.value == pytest.approx(1.0)
+def test_the_ratio_of_a_variant_by_hand():
+    """Steps: 8 / 4 on Ant; on Hopper 4 + 8 for one success to 4 + 8 for two. CPU seconds: 4 / 4, and the same."""
+    found = cost_ratio(ablation(), "ocpg", "soft-td3")
+    assert found.steps.value == pytest.approx(2.0)
+    assert found.seconds.value == pytest.approx(np.sqrt(2))
     assert found.steps.low is None  # a single seed on Ant
-    assert effect(ablation(), "ocpg", "td3") is None
-    backwards = effect(ablation(), "soft-td3", "ocpg")
-    assert backwards.steps.value == pytest.approx(1 / np.sqrt(2))
-
-
-def test_interval_is_that_of_all_resamples():
-    """Two seeds each: nine ratios with known weights; the interval's ends are among them, and around the value."""
-    x, y = np.array([2.0, 8.0]), np.array([1.0, 4.0])
-    found = statistics.cost_ratio([(x, y)])
-    assert found.value == pytest.approx(2.0)
-    gm = [np.sqrt(a * b) for a, b in product(x, x)]
-    ratios = sorted(g / np.sqrt(a * b) for g in gm for a, b in product(y, y))
-    assert found.low == pytest.approx(ratios[0])  # 1 of 16 resamples, more than 2.5 %
-    assert found.high == pytest.approx(ratios[-1])
-
-
-def test_a_run_without_any_cost_is_left_out():
-    benchmark = Benchmark(
-        [
-            *(run(REACHED[2], algo="soft-td3", task=task) for task in (ANT, HOPPER)),
-            run([], algo="ocpg", state="failed"),
-            run(REACHED[4], algo="ocpg", task=ANT),
-        ]
-    )
-    assert effect(benchmark, "ocpg", "soft-td3").steps.value == pytest.approx(2.0)
+    assert cost_ratio(ablation(), "ocpg", "td3") is None
+    backwards = cost_ratio(ablation(), "soft-td3", "ocpg")
+    assert backwards.steps.value == pytest.approx(1 / 2)
 
 
 def test_an_ablation_has_a_row_for_each_variant():
@@ -413,12 +436,14 @@ def test_an_ablation_has_a_row_for_each_variant():
         "Algorithm",
         "CPU time (÷ Soft TD3)",
         "Steps (÷ Soft TD3)",
+        "Shared tasks",
+        "Not reached (variant, Soft TD3)",
         "Ant (continuous), 10.00",
         "Hopper (continuous), 10.00",
     ]
     recipe, variant = [[cell.main for cell in row] for row in table.rows]
-    assert recipe == ["Soft TD3", "–", "–", "4 s, 4k steps", "6 s, 6k steps"]
-    assert variant == ["oCPG", "1.00", "1.41", "4 s, 8k steps", "not reached in 8k, 9.50"]
+    assert recipe == ["Soft TD3", *"––––", "4 s, 4k steps", "6 s, 6k steps"]
+    assert variant == ["oCPG", "1.41", "2.00", "2", "0, 0", "4 s, 8k steps", "12 s, 12k steps"]
     (section,) = benchmark_sections(benchmark)
     assert section.tables[0].title == "Cost to the target score with one setting changed"
     assert len(section.tables) == 2  # every algorithm against every other would be as wide as it is long
@@ -445,6 +470,17 @@ def test_the_files_of_an_ablation_read_back_are_the_same(tmp_path):
     assert "oCPG" in (tmp_path / "a" / "race.md").read_text()
     for name in ("race.csv", "race_curves.csv", "race.md"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_ratio_is_shown_with_its_interval():
+    """Two seeds that are alike: every resample gives the same ratio."""
+    runs = [run([10, 10], algo=algo, pace=pace, seed=s) for algo, pace in (("soft-td3", 1), ("td3", 4)) for s in (0, 1)]
+    (row,) = comparison_table(Benchmark(runs), "soft-td3").rows
+    cells = [cell.main for cell in row]
+    assert cells == ["TD3", "0.25 [0.25, 0.25]", "1.00 [1.00, 1.00]", "1", "0, 0"]
+    td3 = ratio_table(Benchmark(runs)).rows[0]
+    assert td3[2].main == "4.00 [4.00, 4.00]"
+    assert td3[2].detail == "steps 1.00 [1.00, 1.00]; 1 shared task; not reached: 0, 0"
 
 
 def test_the_comparison_divides_by_each_peer():

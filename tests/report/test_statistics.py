@@ -1,13 +1,22 @@
 """Statistics against hand-worked values, closed forms and slow plain versions."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softdpg.report.statistics import compare, interquartile_mean, mean_std, probability_of_improvement
+from softdpg.report.statistics import (
+    Spent,
+    average_runtime,
+    compare,
+    interquartile_mean,
+    mean_std,
+    probability_of_improvement,
+    runtime_ratio,
+)
 
 scores = st.lists(st.integers(-5, 5), min_size=1, max_size=6).map(lambda values: np.array(values, dtype=float))
 
@@ -73,3 +82,47 @@ def test_average_over_environments_is_stratified():
     mixed = probability_of_improvement([(high, low), (np.array([0.0, 2.0]), np.array([1.0, 1.0]))])
     # The second environment's share is the number of twos among two samples over 2: 0, 1/2 or 1.
     assert mixed == (0.75, 0.5, 1.0)
+
+
+def spent(*seeds):
+    """What seeds spent: positive costs reached the target, negative ones did not."""
+    costs = np.array(seeds, dtype=float)
+    return Spent(np.abs(costs), costs > 0)
+
+
+def test_average_runtime_by_hand():
+    assert average_runtime(spent(4, 8)) == 6.0
+    assert average_runtime(spent(4, 8, -24)) == 18.0  # 36 for two successes
+    assert average_runtime(spent(-24, -24, 12)) == 60.0
+    assert average_runtime(spent(-24, -24)) == math.inf
+
+
+def test_runtime_ratio_is_the_geometric_mean_over_tasks():
+    # 12 / 3 and 9 / 1: the second X has no success, and all that it spent counts.
+    found = runtime_ratio([(spent(4, 8, -12), spent(3)), (spent(-4, -5), spent(1))])
+    assert found == (pytest.approx(6.0), None, None)
+
+
+def test_runtime_ratio_interval_against_the_exact_bootstrap_distribution():
+    """Plain version: all resamples of three and three seeds in two tasks, each equally likely: 27 values for each."""
+    x, y = spent(2, 9, -20), spent(5, 6, -30)
+    far = spent(10, 12, 40), spent(7, 21, 8)
+
+    def logs(one):
+        seeds = list(zip(one.costs, one.reached, strict=True))
+        resamples = [[sum(column) for column in zip(*chosen, strict=True)] for chosen in product(seeds, repeat=3)]
+        return np.log([cost / max(successes, 1) for cost, successes in resamples])
+
+    task = [np.subtract.outer(logs(a), logs(b)).ravel() for a, b in ((x, y), far)]
+    exact = np.sort(np.exp(np.add.outer(*task).ravel() / 2))
+    assert exact.size == 27**4
+    found = runtime_ratio([(x, y), far])
+    assert found.value == pytest.approx(math.sqrt((31 / 2) / (41 / 2) * (62 / 36)))
+    assert exact[int(0.020 * exact.size)] <= found.low <= exact[int(0.030 * exact.size)]
+    assert exact[int(0.970 * exact.size)] <= found.high <= exact[int(0.980 * exact.size)]
+    assert found == runtime_ratio([(x, y), far])
+
+
+def test_cost_and_success_of_a_seed_stay_together():
+    # Of seeds (1, reached) and (99, missed): 2 / 2, 100 / 1 or 198 / 1, with probabilities 1/4, 1/2 and 1/4.
+    assert runtime_ratio([(spent(1, -99), spent(1, 1))]) == pytest.approx((100.0, 1.0, 198.0))
