@@ -20,7 +20,7 @@ PUBLISHED = Path(__file__).parents[2] / "docs" / "results"
 def test_a_benchmark(folder):
     _, runs, warnings = read_runs(PUBLISHED / folder / "race.csv")
     assert warnings == []
-    assert len(runs) > 5
+    assert len(runs) >= 4
     contents = {
         "race.csv": write_benchmark(runs),
         "race_curves.csv": write_curves(runs),
