@@ -19,6 +19,7 @@ from softdpg.errors import UserError, near_matches, require_extra
 from softdpg.experiments.toy import ToySettings
 from softdpg.runs.config import ENV_KWARGS_METAVAR, parse_env_kwargs
 from softdpg.runs.display import silence, speak_any_encoding
+from softdpg.runs.files import is_full
 
 opt = partial(arg, help_behavior_hint="")  # without "(default: None)" in the help
 # Options that several commands have.
@@ -398,4 +399,9 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:  # for instance with | head
         silence(sys.stdout)
+        sys.exit(1)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        print(f"softdpg: the disk is full{f' ({error.filename})' if error.filename else ''}", file=sys.stderr)
         sys.exit(1)

@@ -43,6 +43,15 @@ def require_extra(extra: str, what: str) -> None:
         raise MissingExtraError(extra, what)
 
 
+def one_line(error: BaseException) -> str:
+    """Return the message of any exception in one line of at most 1,000 characters."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "its message cannot be shown"
+    return " ".join(text.split())[:1_000].encode(errors="backslashreplace").decode()  # without lone surrogates
+
+
 def near_matches(name: str, known: list[str]) -> str:
     """Return ``; did you mean A, B?`` for the known names nearest to ``name``, or an empty string.
 

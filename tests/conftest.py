@@ -1,6 +1,7 @@
 """Settings that all tests share, made before JAX or torch is imported."""
 
 import os
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,18 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 hypothesis.settings.register_profile("softdpg", deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("random", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("softdpg")
+
+
+@pytest.fixture
+def small_tmpfs(tmp_path):
+    """A file system of 8 MiB."""
+    target = tmp_path / "small"
+    target.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(target)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    yield target
+    subprocess.run(["umount", "-l", str(target)], check=True)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,11 @@
-"""Runs in the process of the test instead of processes of their own, which would import JAX each."""
+"""Runs and commands in the process of the test instead of processes of their own, which would import JAX each."""
 
+import io
+import sys
 from contextlib import redirect_stderr, redirect_stdout
+from unittest.mock import patch
 
+from softdpg.cli import main
 from softdpg.errors import UserError
 from softdpg.experiments.jobs import Ended
 from softdpg.experiments.local import failure_message
@@ -26,6 +30,9 @@ class InlineRun:
     def wait(self):
         return self.code
 
+    def terminate(self):
+        pass
+
 
 class InlineEngine:
     """Makes one run at each call of :meth:`ended`."""
@@ -45,3 +52,18 @@ class InlineEngine:
 
     def stop(self):
         self.waiting.clear()
+
+
+def command(*arguments):
+    """Run ``softdpg`` and return its exit code, standard output and standard error; an exception is a traceback."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    line = ["softdpg", *map(str, arguments)]
+    with patch.object(sys, "argv", line), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    if code == 2:
+        assert err.getvalue().startswith("softdpg: error: ")
+        assert len(err.getvalue().splitlines()) == 1
+    return code, out.getvalue(), err.getvalue()

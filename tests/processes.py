@@ -12,6 +12,7 @@ from pathlib import Path
 
 import strange_envs
 
+from softdpg.errors import UserError
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.runs.process import use_one_thread
@@ -49,7 +50,11 @@ def _train(config, out, log, before):
     with log.open("a") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-        code = train(config, out)
+        try:
+            code = train(config, out)
+        except UserError as error:
+            print(f"softdpg: error: {error}")
+            code = 2
         sys.stdout.flush()
     sys.exit(code)
 

@@ -136,7 +136,29 @@ def test_plugins_are_modules_named_in_the_environment(softdpg, tmp_path, monkeyp
     unregister("mine")
     assert code == 0
     assert "mine" in re.findall(r"[\w-]+", out)
-    monkeypatch.setenv("SOFTDPG_PLUGINS", "none")
-    code, _, err = softdpg("train", "--help")
-    assert code == 2
-    assert err == "softdpg: error: SOFTDPG_PLUGINS: cannot import 'none': No module named 'none'\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("none", None, "cannot import 'none': No module named 'none'"),
+        ("..none", None, "cannot import '..none': TypeError: "),
+        ("broken", "1 / 0", "cannot import 'broken': ZeroDivisionError: division by zero"),
+        ("broken", "import sys; sys.exit(0)", "cannot import 'broken': SystemExit: 0"),
+        ("broken", "1 +", "cannot import 'broken': SyntaxError: "),
+        (
+            "broken",
+            "import softdpg.algorithms.registry as r; r.register(5)",
+            "cannot import 'broken': AttributeError: ",
+        ),
+    ],
+)
+def test_a_plugin_that_fails_is_one_line_every_time(softdpg, tmp_path, monkeypatch, name, text, message):
+    if text:
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("SOFTDPG_PLUGINS", name)
+    for _ in range(2):
+        code, _, err = softdpg("train", "--help")
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert err.startswith(f"softdpg: error: SOFTDPG_PLUGINS: {message}")

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from softdpg.algorithms.settings import HYPERPARAMETERS, Hyperparameter, read_signature
-from softdpg.errors import EXTRAS, UserError, near_matches, require_extra
+from softdpg.errors import EXTRAS, UserError, near_matches, one_line, require_extra
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,10 @@ def _load_plugins() -> None:
             _loaded.add(module)  # first, because the module itself may read the registry
             try:
                 import_module(module)
-            except ImportError as error:
-                raise UserError(f"{_PLUGINS_VARIABLE}: cannot import {module!r}: {error}") from None
+            except (Exception, SystemExit) as error:  # from the module's own code
+                _loaded.discard(module)
+                kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+                raise UserError(f"{_PLUGINS_VARIABLE}: cannot import {module!r}: {kind}{one_line(error)}") from None
 
 
 def find(name: str) -> Algorithm:

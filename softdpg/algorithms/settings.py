@@ -50,6 +50,11 @@ def at_least(least: int) -> Check:
     return lambda value: "" if value >= least else f"must be at least {least}, got {value}"
 
 
+def between(least: int, most: int) -> Check:
+    """Accept values from ``least`` to ``most``."""
+    return lambda value: "" if least <= value <= most else f"must be between {least:,} and {most:,}, got {value:,}"
+
+
 def positive(value: Any) -> str:
     """Accept finite numbers above 0."""
     return "" if 0 < value < float("inf") else f"must be a positive number, got {value}"

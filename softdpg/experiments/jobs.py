@@ -4,7 +4,8 @@ A directory is named by the settings of its run and not by the target that asks 
 targets is made once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Protocol
 from softdpg import paper
 from softdpg.algorithms import registry
 from softdpg.errors import UserError
+from softdpg.runs import files
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
 
@@ -122,23 +124,30 @@ def make_job(config: RunConfig, out: Path) -> Job:
     return Job(name, config, out / name)
 
 
-def claim(out: Path, jobs: list[Job]) -> None:
-    """Mark ``out`` as a directory of runs. Raise ``UserError`` and write nothing if it holds something else.
+@contextmanager
+def claimed(out: Path, jobs: Sequence[Job]) -> Iterator[None]:
+    """Mark ``out`` as a directory of runs and hold its lock. Raise ``UserError`` if it is in use or holds other things.
 
     :param out: the directory; new, empty or with the marker
     :param jobs: the jobs below it; a run that exists already must have the settings of its job
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is not a directory")
-    if out.is_dir() and not (out / MARKER).exists() and any(out.iterdir()):
+    names = {entry.name for entry in out.iterdir()} if out.is_dir() else set()
+    if MARKER not in names and names - {files.LOCK, f"{MARKER}.tmp"}:  # a killed process may leave these two
         raise UserError(f"--out {out} is not empty and not a directory of softdpg reproduce or race")
     for job in jobs:
         if job.directory.config.exists():
             differences = job.config.differences(RunConfig.from_json(job.directory.read_config()).resolved())
             if differences:
                 raise UserError(f"{job.path} holds a run with other settings: " + "; ".join(differences))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / MARKER).write_text("Directories of runs, made by softdpg reproduce or race.\n")
-    except OSError as error:
-        raise UserError(f"cannot write to --out {out}: {error.strerror}") from None
+    with ExitStack() as stack:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(files.locked(out))
+            files.replace_file(out / MARKER, b"Directories of runs, made by softdpg reproduce or race.\n")
+        except OSError as error:
+            if files.is_full(error):
+                raise
+            raise UserError(f"cannot write to --out {out}: {error.strerror}") from None
+        yield

@@ -53,7 +53,9 @@ class LocalEngine:
             code = process.poll()
             if code is not None:
                 del self._running[job]
-                ended.append(Ended(job, code, failure_message(job.path, code) if code else ""))
+                finished = code == 0 and job.directory.read_status().get("state") == "finished"
+                message = "" if finished else failure_message(job.path, code)
+                ended.append(Ended(job, 0 if finished else code or 1, message))
         self._fill()
         return ended
 
@@ -106,6 +108,8 @@ def failure_message(out: Path, exit_code: int) -> str:
     :param out: the run directory
     :param exit_code: of the run's process; negative for a signal
     """
+    if exit_code == 0:
+        return "the process ended before the run was finished"
     if exit_code < 0:
         return f"killed by {signal.Signals(-exit_code).name}"
     try:
@@ -114,7 +118,7 @@ def failure_message(out: Path, exit_code: int) -> str:
         lines = []
     own = [line for line in lines if line.startswith("softdpg: ") and not line.startswith("softdpg: warning: ")]
     last = (own or lines or [f"exit code {exit_code}"])[-1]
-    return last.removeprefix("softdpg: ").removeprefix("error: ")
+    return last.removeprefix("softdpg: ").removeprefix("error: ").partition("; resume from ")[0]
 
 
 def _main() -> None:

@@ -13,7 +13,7 @@ from softdpg.envs.action_spaces import ACTION_TARGETS
 from softdpg.errors import UserError
 from softdpg.experiments.board import estimated_seconds
 from softdpg.experiments.execute import check_engine, execute, make_engine, unfinished_jobs
-from softdpg.experiments.jobs import Job, claim, make_job
+from softdpg.experiments.jobs import Job, claimed, make_job
 from softdpg.runs.config import RunConfig
 from softdpg.runs.display import format_seconds
 from softdpg.runs.environments import make_env, make_run_env
@@ -81,15 +81,15 @@ def race(
     before = _read_earlier(earlier)
     done = {_identity(run.settings.resolved()) for run in before if run.decided}
     jobs = [job for job in jobs if _identity(job.config) not in done]
-    claim(out, jobs)
-    unfinished = unfinished_jobs(jobs, console)
-    code = 0
-    if unfinished:
-        executor = make_engine(engine, address, workers)
-        longest = format_seconds(estimated_seconds(unfinished, executor.slots))
-        console.print(f"{executor.slots} at a time; at most about {longest}, less if runs reach their target scores")
-        code = execute(executor, jobs, unfinished, console)
-    _write(out, before, console)
+    with claimed(out, jobs):
+        unfinished = unfinished_jobs(jobs, console)
+        code = 0
+        if unfinished:
+            executor = make_engine(engine, address, workers)
+            longest = format_seconds(estimated_seconds(unfinished, executor.slots))
+            console.print(f"{executor.slots} at a time; at most about {longest}, less if runs reach their targets")
+            code = execute(executor, jobs, unfinished, console)
+        _write(out, before, console)
     return code
 
 

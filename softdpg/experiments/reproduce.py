@@ -11,7 +11,7 @@ from softdpg.algorithms import registry
 from softdpg.errors import UserError, near_matches
 from softdpg.experiments.board import estimated_seconds
 from softdpg.experiments.execute import check_engine, execute, make_engine, unfinished_jobs
-from softdpg.experiments.jobs import Job, claim, make_job, runs
+from softdpg.experiments.jobs import Job, claimed, make_job, runs
 from softdpg.experiments.toy import ToySettings
 from softdpg.experiments.toy import run as train_toy
 from softdpg.runs.display import format_seconds
@@ -50,19 +50,17 @@ def reproduce(
     jobs = _jobs(target, out, steps, seeds, envs, evaluate_every, algos)
     toy = _toy(target, seeds, steps, algos, workers)
     check_engine(engine, address, workers)
-    claim(out, jobs)
     console = Console(highlight=False)
-    if toy is not None:
-        train_toy(toy, out / "toy")
-    if not jobs:
-        return 0
-    unfinished = unfinished_jobs(jobs, console)
-    if not unfinished:
-        return 0
-    executor = make_engine(engine, address, workers)
-    seconds = estimated_seconds(unfinished, executor.slots)
-    console.print(f"{executor.slots} at a time; estimated time {format_seconds(seconds)}")
-    return execute(executor, jobs, unfinished, console)
+    with claimed(out, jobs):
+        if toy is not None:
+            train_toy(toy, out / "toy")
+        unfinished = unfinished_jobs(jobs, console) if jobs else []
+        if not unfinished:
+            return 0
+        executor = make_engine(engine, address, workers)
+        seconds = estimated_seconds(unfinished, executor.slots)
+        console.print(f"{executor.slots} at a time; estimated time {format_seconds(seconds)}")
+        return execute(executor, jobs, unfinished, console)
 
 
 def _jobs(

@@ -30,7 +30,7 @@ from softdpg.runs.config import RunConfig, flag
 from softdpg.runs.directory import Evaluations, RunDirectory
 from softdpg.runs.display import say_error
 from softdpg.runs.environments import check_goals, check_normalizable, make_run_env
-from softdpg.runs.files import InUseError, locked
+from softdpg.runs.files import is_full, locked
 from softdpg.runs.flags import write_config_file
 from softdpg.runs.process import Signals
 
@@ -88,16 +88,20 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        if is_full(error):
+            raise
         raise UserError(f"cannot write to --out {out}: {error.strerror}") from None
-    try:
-        with locked(out):
-            study = _study(base, names, out)
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    with locked(out):
+        study = _study(base, names, out)
+        try:
             search = Search(study, base, names, out, trials)
-            code = search.run(workers)
-    except InUseError:
-        raise UserError(f"another process is working on {out}") from None
-    outcome = search.write_results()
-    return code or outcome
+            return search.run(workers) or search.write_results()
+        except (StorageInternalError, SQLAlchemyError) as error:  # for instance because the disk is full
+            say_error(f"softdpg: {out / DATABASE} cannot be written: {_reason(error)}; run the command again to resume")
+            return 1
 
 
 def searched(base: RunConfig, params: Sequence[str] | None) -> list[str]:
@@ -306,7 +310,7 @@ class Search:
         for step, mean in zip(evaluations.steps[new], evaluations.means[new], strict=True):
             trial.report(float(mean), int(step))
         self.reported[trial.number] = len(evaluations.steps)
-        if code == 0:
+        if code == 0 and directory.read_status().get("state") == "finished":
             self.study.tell(trial, final_score(evaluations, self.base.steps))
         elif code is not None:
             message = failure_message(directory.path, code)

@@ -17,7 +17,7 @@ import os
 import random
 import shutil
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from softdpg.algorithms.exploration import ColoredNoise, noises
 from softdpg.algorithms.parameters import from_flat, to_flat
+from softdpg.errors import one_line
 from softdpg.replay.disk import DiskReplayBuffer
 from softdpg.runs import files
 from softdpg.runs.environments import SeededEpisodes, array_shape, put
@@ -37,6 +38,7 @@ from softdpg.runs.learner import check_arrays, load_arrays, set_statistics, stat
 
 TABLES = ("evaluations.csv", "progress.csv", "timings.csv")
 _KEPT = 2  # checkpoints
+_MT19937 = 624  # numbers in the state of NumPy's generator
 _COUNTERS = ("num_timesteps", "_episode_num", "_n_updates")
 _ARRAYS, _STATE, _SUMS = "arrays.safetensors", "state.json", "SHA256SUMS"
 _LIMITS = {_ARRAYS: files.ARRAYS, _STATE: files.TABLE} | dict.fromkeys(TABLES, files.TABLE)
@@ -202,35 +204,51 @@ def restore(model: Any, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, 
     """Put a new model, its buffer and its environments into the state of a checkpoint.
 
     Return whether the environments gave the same observations again. If not, they hold state that a reset with a seed
-    does not set, and the run continues, but not bit for bit. Raise ``ValueError``, ``KeyError`` or ``TypeError`` if the
-    checkpoint does not fit; the model is then unchanged.
+    does not set, and the run continues, but not bit for bit. Raise :class:`DamagedCheckpointError` if no run can have
+    written the checkpoint; the model is then unchanged.
 
     :param model: the learner
     :param envs: its environments
     :param checkpoint: the state
     :param may_refill: whether a missing buffer may be filled with random steps before learning continues
     """
+    try:
+        apply = _prepare(model, envs, checkpoint, may_refill)
+    except Exception as error:  # right checksums say nothing about the contents
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        raise DamagedCheckpointError(f"the checkpoint of step {checkpoint.step}: {kind}{one_line(error)}") from None
+    return apply()
+
+
+def _prepare(
+    model: Any, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, may_refill: bool
+) -> Callable[[], bool]:
+    """Check everything in a checkpoint, which may be invalid; return the second half of :func:`restore`."""
     buffer = model.replay_buffer
     assert isinstance(buffer, DiskReplayBuffer)
     arrays, state = dict(checkpoint.arrays), checkpoint.state
     if state["run"] != buffer.run:
-        raise ValueError("the checkpoint belongs to another run")
-
-    # Do everything that may fail before anything that changes the model.
+        raise ValueError("it belongs to another run")
     counters = {name: _count(state[name]) for name in _COUNTERS}
     if counters["num_timesteps"] != checkpoint.step:
-        raise ValueError(f"the checkpoint of step {checkpoint.step} is of step {counters['num_timesteps']}")
+        raise ValueError(f"it is of step {counters['num_timesteps']}")
     generators = _generators(model, arrays.pop("random/jax"), arrays.pop("random/numpy"), state["random"])
     ep_infos = [{str(key): float(value) for key, value in info.items()} for info in state["ep_info_buffer"]]
+    if any(not {"r", "l"} <= info.keys() for info in ep_infos):
+        raise ValueError("an episode has no return or no length")
     ep_successes = [float(success) for success in state["ep_success_buffer"]]
     colored = _colored(model)
     noise_states = [[_count(seed), _count(step)] for seed, step in state["action_noise"]]
     if len(noise_states) != len(colored):
-        raise ValueError(f"the checkpoint has the state of {len(noise_states)} noises, the run {len(colored)}")
+        raise ValueError(f"it has the state of {len(noise_states)} noises, the run {len(colored)}")
+    if any(step > noise.period for noise, (_, step) in zip(colored, noise_states, strict=True)):
+        raise ValueError("the step of a noise is beyond its period")
     episodes, actions, last_observation = _episodes(envs, arrays, state)
     checksums = arrays.pop("buffer/checksums")
     normalization = take_statistics(model.get_vec_normalize_env(), arrays)
     check_arrays(to_flat(_networks(model)), arrays)
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise ValueError("its networks have numbers that are NaN or infinite")
     networks = from_flat(_networks(model), arrays)
     count, learning_starts = _count(state["buffer_count"]), _count(state["learning_starts"])
     if may_refill and not buffer.holds(count):
@@ -239,24 +257,27 @@ def restore(model: Any, envs: Sequence[SeededEpisodes], checkpoint: Checkpoint, 
     else:
         buffer.rewind(count, checksums)
 
-    for noise, noise_state in zip(colored, noise_states, strict=True):
-        noise.set_state(noise_state)
-    model.policy.actor_state, model.policy.qf_state = networks["actor"], networks["critic"]
-    model.policy.sigma_state = networks.get("sigma")
-    for name, value in counters.items():
-        setattr(model, name, value)
-    model.learning_starts = learning_starts
-    model.ep_info_buffer = deque(ep_infos, maxlen=model._stats_window_size)
-    model.ep_success_buffer = deque(ep_successes, maxlen=model._stats_window_size)
-    set_statistics(model.get_vec_normalize_env(), normalization)
-    observations = _replay(model, envs, episodes, actions)
-    _set_seen(model, observations)
-    model.key, numpy_state, python_state, action_space_state = generators
-    np.random.set_state(numpy_state)  # noqa: NPY002
-    random.setstate(python_state)
-    model.action_space.np_random.bit_generator.state = action_space_state
-    again = _named("last_observation", observations)
-    return all(np.array_equal(again[name], array) for name, array in last_observation.items())
+    def apply() -> bool:
+        for noise, noise_state in zip(colored, noise_states, strict=True):
+            noise.set_state(noise_state)
+        model.policy.actor_state, model.policy.qf_state = networks["actor"], networks["critic"]
+        model.policy.sigma_state = networks.get("sigma")
+        for name, value in counters.items():
+            setattr(model, name, value)
+        model.learning_starts = learning_starts
+        model.ep_info_buffer = deque(ep_infos, maxlen=model._stats_window_size)
+        model.ep_success_buffer = deque(ep_successes, maxlen=model._stats_window_size)
+        set_statistics(model.get_vec_normalize_env(), normalization)
+        observations = _replay(model, envs, episodes, actions)
+        _set_seen(model, observations)
+        model.key, numpy_state, python_state, action_space_state = generators
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
+        model.action_space.np_random.bit_generator.state = action_space_state
+        again = _named("last_observation", observations)
+        return all(np.array_equal(again[name], array) for name, array in last_observation.items())
+
+    return apply
 
 
 def _generators(model: Any, jax_key: np.ndarray, numpy_key: np.ndarray, state: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -264,7 +285,9 @@ def _generators(model: Any, jax_key: np.ndarray, numpy_key: np.ndarray, state: M
     if (jax_key.shape, jax_key.dtype) != (model.key.shape, model.key.dtype):
         raise ValueError("random/jax is not a key")
     position, has_gauss, gauss = state["numpy"]
-    numpy_state = ("MT19937", numpy_key, position, has_gauss, gauss)
+    if numpy_key.shape != (_MT19937,) or numpy_key.dtype != np.uint32 or not 0 <= _count(position) <= _MT19937:
+        raise ValueError("random/numpy is not the state of a generator")  # NumPy itself does not check the position
+    numpy_state = ("MT19937", numpy_key, position, has_gauss, float(gauss))
     np.random.RandomState().set_state(numpy_state)
     version, internal, gauss_next = state["python"]
     python_state = (version, tuple(internal), gauss_next)
@@ -279,12 +302,15 @@ def _episodes(
     """Return number and actions ``(steps, m)`` of each environment's episode, and the observations they led to."""
     numbers = [_count(number) for number in state["episodes"]]
     if len(numbers) != len(envs):
-        raise ValueError(f"the checkpoint has {len(numbers)} environments, the run {len(envs)}")
+        raise ValueError(f"it has {len(numbers)} environments, the run {len(envs)}")
     actions = [arrays.pop(f"episodes/{i}/actions") for i in range(len(envs))]
     for taken, env in zip(actions, envs, strict=True):
         shape = array_shape(env.action_space)
         if taken.shape[1:] != shape or not np.isfinite(taken).all():
             raise ValueError(f"actions of shape {taken.shape[1:]}, not finite ones of {shape}")
+        free = isinstance(env.action_space, spaces.Box)  # rounding may exceed its bounds
+        if not (free or all(env.action_space.contains(env.replay(action)) for action in taken)):
+            raise ValueError("an action is not in the action space")
     space: Any = envs[0].observation_space
     parts = [f"/{name}" for name in space] if isinstance(space, spaces.Dict) else [""]
     return numbers, actions, {name: arrays.pop(name) for name in (f"last_observation{part}" for part in parts)}
@@ -341,6 +367,6 @@ def _networks(model: Any) -> dict[str, Any]:
 
 
 def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
+    if type(value) is not int or not 0 <= value < 2**63:
         raise ValueError(f"not a count: {str(value)[:50]}")
     return value

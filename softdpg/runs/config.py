@@ -1,25 +1,27 @@
 """The settings of one training run: what the command line takes and what ``config.json`` holds."""
 
 import ast
+import json
 import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from softdpg import paper
 from softdpg.algorithms import registry
-from softdpg.algorithms.settings import HYPERPARAMETERS, at_least, has_type, stored_type, type_name
+from softdpg.algorithms.settings import HYPERPARAMETERS, at_least, between, has_type, stored_type, type_name
 from softdpg.errors import UserError, near_matches
 from softdpg.replay import GoalSelection
+from softdpg.runs.files import FileError, parse_value
 
 FORMAT = 3  # of config.json
 ENV_KWARGS_METAVAR = "KEY:VALUE [KEY:VALUE ...]"  # in the help of the command line
 _LARGEST = 10**15  # limit of every integer
-_LONGEST_ID = 200  # characters
+_LONGEST_ID = 1_000  # characters
+_MOST_ENVS = 1_000  # each is an object in memory
 _HER_SETTINGS = ("n_sampled_goal", "goal_selection_strategy")
 
 
@@ -46,9 +48,11 @@ class EnvKwargs(dict[str, Any]):
                 return f"must have Python identifiers as names, got {name[:50]!r}"
             if name in _RESERVED_KWARGS:
                 return f"cannot have {name}: {_RESERVED_KWARGS[name]}"
-            if not _is_plain(value):
-                return f"{name} must be finite numbers, strings, True, False, None, lists or dictionaries of these"
-        return ""
+            wrong = _wrong_in_json({"env_kwargs": {name: value}})
+            if wrong:
+                return f"{name} {wrong}"
+        size = len(json.dumps(self))
+        return "" if size <= _LONGEST_KWARGS else f"must have at most {_LONGEST_KWARGS:,} characters, got {size:,}"
 
     def has_strings(self) -> bool:
         """Whether any value is a string, which may name a file, a module or anything else."""
@@ -81,7 +85,8 @@ _KEY_VALUE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[:=](.*)", re.S)
 _OPENS_A_LITERAL = ("(", "[", "{", "'", '"')  # a value that begins with one of these is not a bare string
 _NO_LITERAL = (ValueError, SyntaxError, MemoryError, RecursionError)
 _RESERVED_KWARGS = {"render_mode": "softdpg watch sets it", "id": "use --env"}
-_DEEPEST = 20  # levels of lists and dictionaries in a value
+_DEEPEST = 20  # levels of tuples in a value
+_LONGEST_KWARGS = 100_000  # characters in config.json
 
 
 def _parse_literal(name: str, string: str) -> Any:
@@ -112,12 +117,16 @@ def _with_lists(value: Any, depth: int = 0) -> Any:
     return {key: _with_lists(item, depth + 1) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def _is_plain(value: Any, depth: int = 0) -> bool:
-    if isinstance(value, list | dict):
-        parts = value.values() if isinstance(value, dict) else value
-        named = isinstance(value, list) or all(isinstance(key, str) for key in value)
-        return named and depth < _DEEPEST and all(_is_plain(part, depth + 1) for part in parts)
-    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and isfinite(value))
+def _wrong_in_json(value: Any) -> str:
+    """Return why a file of JSON would not give a value back, as the end of a sentence; empty if it would."""
+    try:
+        if parse_value(json.dumps(value)) == value:
+            return ""
+    except FileError as error:
+        return str(error)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    return "must be finite numbers, strings, True, False, None, lists or dictionaries of these"
 
 
 def _has_strings(value: Any) -> bool:
@@ -156,10 +165,12 @@ class RunConfig:
         "Steps between two evaluations; the last step is evaluated too.", paper.EVALUATION_EVERY, at_least(1)
     )
     evaluation_episodes: int = _setting(
-        "Deterministic episodes per evaluation.", paper.EVALUATION_EPISODES, at_least(1)
+        "Deterministic episodes per evaluation.", paper.EVALUATION_EPISODES, between(1, _MOST_ENVS)
     )
     checkpoint_every: int = _setting("Steps between two checkpoints.", 10_000, at_least(1))
-    n_envs: int = _setting("Number of parallel environments; each takes a step before an update.", 1, at_least(1))
+    n_envs: int = _setting(
+        "Number of parallel environments; each takes a step before an update.", 1, between(1, _MOST_ENVS)
+    )
     stop_at_score: float | None = _setting("Stop when two evaluations in a row have a mean of at least this score.")
     steps_after_score: int = _setting("With --stop-at-score: train for this many steps more.", 0, at_least(0))
     env_kwargs: EnvKwargs = _setting(  # noqa: RUF009 (it returns a field)
@@ -242,6 +253,8 @@ class RunConfig:
             wrong = HYPERPARAMETERS[name].wrong(value) if name in HYPERPARAMETERS else ""
             if wrong:
                 yield name, wrong
+        if not self.env.isprintable() or len(self.env) > _LONGEST_ID:
+            yield "env", f"must be the id of an environment, got {self.env[:50]!r}"
         if self.stop_at_score is not None and not abs(self.stop_at_score) <= sys.float_info.max:
             yield "stop_at_score", f"must be a finite number, got {self.stop_at_score}"
         if self.steps_after_score and self.stop_at_score is None:
@@ -288,8 +301,6 @@ class RunConfig:
             raise UserError("config.json: hyperparameters must be numbers, strings or lists of these") from None
         for name, wrong in config._invalid():
             raise UserError(f"config.json: {name} {wrong}")
-        if not config.env.isprintable() or len(config.env) > _LONGEST_ID:
-            raise UserError(f"config.json: env must be the id of an environment, got {config.env[:50]!r}")
         return config
 
     def differences(self, other: "RunConfig") -> list[str]:

@@ -86,32 +86,41 @@ class RunDirectory:
 
         The ``with`` block gets one phrase for each difference between ``about`` and an existing ``config.json``. Raise
         ``UserError``, and change nothing, if the directory belongs to another run, is in use or cannot be written to;
-        raise ``OSError`` if the disk is full. A run with more steps than before is still the same run.
+        raise ``OSError`` if the disk is full. A run with more steps than before is still the same run. If the block
+        raises ``UserError`` before it wrote anything, a new ``config.json`` is removed again.
 
         :param config: resolved settings of the run
         :param about: versions, commit and machine, for a new ``config.json``
         """
-        self._check_ours()
         with ExitStack() as stack:
             try:
+                self._check_ours()
+                new = not self.path.exists()
                 self.path.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(files.locked(self.path))
+                first = not os.path.lexists(self.config)
                 changes = self._settle_config(config, about)
-            except files.InUseError:
-                raise UserError(f"another process is working on {self.path}") from None
             except OSError as error:
                 if files.is_full(error):
                     raise
                 raise UserError(f"cannot write to --out {self.path}: {error.strerror}") from None
-            yield changes
+            try:
+                yield changes
+            except UserError:
+                if first and {entry.name for entry in self.path.iterdir()} <= {self.config.name, self.log.name}:
+                    self.config.unlink()
+                    if new and not self.log.exists():
+                        self.path.rmdir()
+                raise
 
     def _check_ours(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"--out {self.path} is not a directory")
-        if self.path.is_dir() and not os.path.lexists(self.config):
+        # One listing: another process may be writing its first files.
+        names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        if self.config.name not in names:
             # A process that is killed while it writes config.json leaves the temporary file.
-            known = (files.LOCK, self.log.name, f"{self.config.name}.tmp")
-            foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in known)
+            foreign = sorted(names - {files.LOCK, self.log.name, f"{self.config.name}.tmp"})
             if foreign:
                 raise UserError(f"--out {self.path} is not empty ({foreign[0]}) and not the directory of a run")
 
@@ -239,6 +248,7 @@ class RunDirectory:
         """
         updated = datetime.now(UTC).isoformat(timespec="seconds")
         status = {"state": state, "step": step, "steps": steps, "updated": updated, "seconds": round(seconds, 3)}
+        message = message.encode(errors="backslashreplace").decode()  # an environment's may have lone surrogates
         files.write_json(self.status, status | {"message": message})
 
     def create_tables(self, episodes: int) -> None:

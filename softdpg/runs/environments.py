@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium import spaces
 
 from softdpg.envs.box2d import NewWorld
-from softdpg.errors import UserError, near_matches
+from softdpg.errors import UserError, near_matches, one_line
 from softdpg.replay import GOAL_PARTS
 from softdpg.replay.spaces import SpaceError, check_action_space, check_shape
 from softdpg.runs.config import RunConfig
@@ -43,8 +43,8 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str |
     except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):
         near = near_matches(registered, list(gym.registry))
         raise UserError(f"no environment {env_id!r}{near} ({_OWN_ENVIRONMENTS})") from None
-    except Exception as error:  # from the environment's module or constructor
-        raise UserError(f"cannot make environment {env_id!r}: {' '.join(str(error).split())}") from None
+    except (Exception, SystemExit) as error:  # from the environment's module or constructor
+        raise UserError(f"cannot make environment {env_id!r}: {one_line(error)}") from None
     try:
         _check_spaces(env, env_id)
     except UserError:
@@ -97,8 +97,9 @@ def _import_module_of(env_id: str) -> str:
     except BaseException as error:  # from the module's own code
         if isinstance(error, KeyboardInterrupt):
             raise
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UserError(f"cannot import the module of --env {env_id}: {cause}") from None
+        raise UserError(
+            f"cannot import the module of --env {env_id}: {type(error).__name__}: {one_line(error)}"
+        ) from None
     return name
 
 

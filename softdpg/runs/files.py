@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from softdpg.errors import UserError
+
 SMALL = 2**20  # bytes: settings and status
 TABLE = 2**28  # CSV
 ARRAYS = 2**33  # networks and optimisers
@@ -23,7 +25,7 @@ class FileError(ValueError):
     """Raised for an invalid file; the message starts with its name."""
 
 
-class InUseError(Exception):
+class InUseError(UserError):
     """Raised when another process holds the lock of a directory."""
 
 
@@ -202,7 +204,7 @@ def _what_is_wrong(path: Path, error: OSError) -> str:
 
 
 # What the kernel answers where a directory cannot be locked, for instance on NFS.
-_UNSUPPORTED = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP, errno.EISDIR)
+_UNSUPPORTED = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EISDIR)
 LOCK = "lock"  # the file that is locked there instead
 
 
@@ -211,18 +213,18 @@ def locked(directory: Path) -> Iterator[None]:
     """Hold the lock of a directory; raise :class:`InUseError` if another process holds it.
 
     The lock is on the directory itself, so that nobody can delete a lock file while it is held. A file in the directory
-    serves where the file system cannot lock directories. The kernel releases the lock when the process ends.
+    serves where the file system cannot lock directories; where it can lock neither, raise ``UserError``. The kernel
+    releases the lock when the process ends.
     """
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        try:
-            _lock(fd, fcntl.LOCK_EX)
-        except OSError as error:
-            if error.errno not in _UNSUPPORTED:
-                raise
+        if not _lock(fd, fcntl.LOCK_EX, directory):
+            file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
             os.close(fd)
-            fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-            _lock(fd, fcntl.LOCK_EX)
+            fd = file
+            if not _lock(fd, fcntl.LOCK_EX, directory):
+                (directory / LOCK).unlink()
+                raise UserError(f"cannot lock {directory}; choose a directory on a file system that supports flock")
         yield
     finally:
         os.close(fd)
@@ -236,18 +238,22 @@ def is_locked(directory: Path) -> bool:
         except OSError:
             continue
         try:
-            _lock(fd, fcntl.LOCK_SH)
+            _lock(fd, fcntl.LOCK_SH, directory)
         except InUseError:
             return True
-        except OSError:  # not supported here
-            pass
         finally:
             os.close(fd)
     return False
 
 
-def _lock(fd: int, kind: int) -> None:
+def _lock(fd: int, kind: int, directory: Path) -> bool:
+    """Lock a directory, or a file in it, if the file system can; return whether it can."""
     try:
         fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise InUseError from None
+        raise InUseError(f"another process is working on {directory}") from None
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        return False
+    return True

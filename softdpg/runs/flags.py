@@ -21,6 +21,7 @@ from softdpg.runs.config import (
     parse_env_kwargs,
     wrong_type,
 )
+from softdpg.runs.files import is_full
 
 _DEEPEST = 25  # levels of YAML
 FILE_FORMATS = (".yaml", ".yml", ".toml")
@@ -148,6 +149,8 @@ def write_config_file(config: RunConfig, path: Path) -> None:
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
+        if is_full(error):
+            raise
         raise UserError(f"cannot write --write-config {path}: {error.strerror}") from None
 
 
@@ -184,10 +187,13 @@ def _load_yaml(text: str) -> Any:
             return node
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            keys = [str(key.value) for key, _ in node.value]
-            for key in keys:
-                if keys.count(key) > 1:
+            keys: set[str] = set()
+            for key in (str(key.value) for key, _ in node.value):
+                if key in keys:
                     raise ValueError(f"{key[:50]} is given twice")
+                if key == "<<":
+                    raise ValueError("merge keys (<<) are not supported")
+                keys.add(key)
             return super().construct_mapping(node, deep)
 
     try:

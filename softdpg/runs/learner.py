@@ -1,6 +1,7 @@
 """The model of a run: made from its settings, with its log, its normalisation of observations, and its weights."""
 
 import os
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -59,7 +60,20 @@ def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
     try:
         return entry.load()(policy, env, **(arguments | buffer))
     except ValueError as error:
-        raise UserError(str(error)) from None
+        raise UserError(_with_flags(str(error))) from None
+
+
+def _with_flags(message: str) -> str:
+    """Replace the arguments of the classes in an error message by the flags of the command line."""
+    flags = {row.argument.removeprefix("policy_kwargs."): row.flag for row in HYPERPARAMETERS.values()}
+
+    def replaced(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        if name not in flags or not (value or match.start() == 0 or "_" in name):  # an ordinary word
+            return match[0]
+        return f"{flags[name]} {value}" if value else flags[name]
+
+    return re.sub(r'\b(\w+)\b(?:="?([\w.-]+)"?)?', replaced, message)
 
 
 def _peer_arguments(arguments: dict[str, Any], env: Env | VecEnv) -> dict[str, Any]:

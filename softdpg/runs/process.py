@@ -115,7 +115,9 @@ def _kind_of_processor() -> str:
 
 
 class Signals:
-    """Inside its ``with`` block the first SIGINT or SIGTERM is a request, the second a ``KeyboardInterrupt``.
+    """Inside its ``with`` block the first SIGINT, SIGTERM or SIGHUP is a request, the second a ``KeyboardInterrupt``.
+
+    SIGHUP comes when a terminal is closed. It stays ignored under ``nohup``.
 
     :param overdue: called in a thread with the signal's number if the block has not ended :data:`GRACE` seconds after
         the request; it must end the process. If native code keeps Python from running, the kernel ends the process.
@@ -127,7 +129,10 @@ class Signals:
         self._timer: threading.Timer | None = None
 
     def __enter__(self) -> "Signals":
-        self._previous = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        self._previous = {number: signal.signal(number, self._handle) for number in numbers}
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import jax
 from stable_baselines3.common.callbacks import BaseCallback
 
-from softdpg.errors import UserError
+from softdpg.errors import UserError, one_line
 from softdpg.runs import checkpoint, files, process
 from softdpg.runs.config import RunConfig
-from softdpg.runs.directory import ACTIVITIES, RESTART, RunDirectory
+from softdpg.runs.directory import ACTIVITIES, RESTART, RunDirectory, parse_evaluations, parse_timings
 from softdpg.runs.display import RunDisplay, say, say_error, warn
 from softdpg.runs.environments import EVALUATION, DivergedError, Evaluator, SeededEpisodes, episode_seed
 from softdpg.runs.learner import buffer_in_memory, make_logger, make_training_learner, policy_of, save_weights
@@ -90,7 +90,7 @@ class Session:
             if files.is_full(error):
                 return self._stopped("failed", f"the disk is full ({directory.path})", 1)
             return self._failed(error)
-        except (Exception, SystemExit) as error:  # most often from the environment
+        except BaseException as error:  # most often from the environment
             return self._failed(error)
         outcome = f"  {self.supervisor.outcome}" if self.supervisor.outcome else ""
         say(f"finished: {directory.path}  evaluation {directory.last_evaluation()}{outcome}")
@@ -114,9 +114,9 @@ class Session:
             try:
                 if isinstance(found, checkpoint.DamagedCheckpointError):
                     raise found
-                state = Supervisor.checked(found.state["supervisor"])
+                state = Supervisor.checked(found, self.config)
                 same = checkpoint.restore(model, self.envs, found, may_refill=self.extended)
-            except (checkpoint.DamagedCheckpointError, ValueError, KeyError, TypeError, OverflowError) as error:
+            except checkpoint.DamagedCheckpointError as error:
                 damage.append(str(error))
                 warn(f"checkpoint not usable, falling back to the one before: {error}")
                 continue
@@ -168,9 +168,9 @@ class Session:
         """Print one line, and write the traceback to ``train.log``."""
         self._log("".join(traceback.format_exception(error)))
         kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
-        message = " ".join(f"{kind}{error}".split())
         step = self.supervisor.num_timesteps if self.supervisor else 0
-        return self._stopped("failed", f"error after step {step:,}: {message} (more in {self.directory.log})", 1)
+        reason = f"error after step {step:,}: {kind}{one_line(error)} (more in {self.directory.log})"
+        return self._stopped("failed", reason, 1)
 
     def _overdue(self, number: int) -> None:
         """End a run whose current step does not end."""
@@ -217,10 +217,19 @@ class Supervisor(BaseCallback):
     """
 
     @staticmethod
-    def checked(stored: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the state in a checkpoint; raise ``KeyError``, ``TypeError`` or ``ValueError`` if it is invalid."""
-        state: dict[str, Any] = {name: float(stored[name]) for name in ("step", "next_checkpoint", "seconds")}
-        return state | {"cpu": {activity: float(stored["cpu"][activity]) for activity in ACTIVITIES}}
+    def checked(found: checkpoint.Checkpoint, config: RunConfig) -> dict[str, Any]:
+        """Return the state in a checkpoint; raise ``DamagedCheckpointError`` if it or a table is invalid."""
+        try:
+            stored = found.state["supervisor"]
+            state: dict[str, Any] = {name: float(stored[name]) for name in ("step", "next_checkpoint", "seconds")}
+            if not found.step == state["step"] < state["next_checkpoint"] <= found.step + config.checkpoint_every:
+                raise ValueError("its steps contradict each other")
+            tables = {name: found.files[name].decode() for name in checkpoint.TABLES}
+            parse_evaluations(tables["evaluations.csv"])
+            parse_timings(tables["timings.csv"])
+            return state | {"cpu": {activity: float(stored["cpu"][activity]) for activity in ACTIVITIES}}
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise checkpoint.DamagedCheckpointError(f"the checkpoint of step {found.step}: {error!r}") from None
 
     def __init__(
         self,
@@ -286,7 +295,10 @@ class Supervisor(BaseCallback):
     def close(self) -> None:
         """Show the end and close the environments of the evaluation."""
         self.display.update(self.num_timesteps)
-        self.evaluator.close()
+        try:
+            self.evaluator.close()
+        except Exception as error:  # the run itself is complete
+            warn(f"{self.config.env} cannot be closed: {one_line(error)}")
 
     def _between_steps(self) -> None:
         self.clock.lap()

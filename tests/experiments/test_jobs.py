@@ -4,7 +4,7 @@ import pytest
 
 from softdpg import paper
 from softdpg.errors import UserError
-from softdpg.experiments.jobs import claim, make_job, runs
+from softdpg.experiments.jobs import claimed, make_job, runs
 from softdpg.runs.config import RunConfig
 
 
@@ -71,8 +71,8 @@ def test_directories_say_what_a_run_is(tmp_path):
 def test_other_directories_are_refused(tmp_path):
     (tmp_path / "photo.jpg").touch()
     with pytest.raises(UserError, match="is not empty and not a directory of softdpg reproduce"):
-        claim(tmp_path, [])
+        claimed(tmp_path, []).__enter__()
     with pytest.raises(UserError, match=r"photo\.jpg is not a directory"):
-        claim(tmp_path / "photo.jpg", [])
+        claimed(tmp_path / "photo.jpg", []).__enter__()
     with pytest.raises(UserError, match="cannot write to --out /proc/runs"):
-        claim(type(tmp_path)("/proc/runs"), [])
+        claimed(type(tmp_path)("/proc/runs"), []).__enter__()

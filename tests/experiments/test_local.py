@@ -39,6 +39,8 @@ def test_waiting_jobs_take_the_slots_of_those_that_ended(tmp_path, monkeypatch):
     gate = tmp_path / "gate"
     wait_at_the_gate = f"touch {gate}.0; while ! [ -e {gate} ]; do sleep 0.02; done"
     jobs = shell_jobs(tmp_path, monkeypatch, wait_at_the_gate, "exit 3", f"touch {gate}.2")
+    jobs[0].path.mkdir()
+    jobs[0].directory.write_status("finished", 1200, 1200, 1.0)
     engine = local.LocalEngine(2)
     engine.start(jobs)
     ended = []
@@ -48,7 +50,8 @@ def test_waiting_jobs_take_the_slots_of_those_that_ended(tmp_path, monkeypatch):
         return len(ended) == count
 
     until(lambda: have_ended(2))  # the first still holds its slot, so the third had that of the second
-    assert [(end.job, end.exit_code, end.message) for end in ended] == [(jobs[1], 3, "exit code 3"), (jobs[2], 0, "")]
+    vanished = (jobs[2], 1, "the process ended before the run was finished")
+    assert [(end.job, end.exit_code, end.message) for end in ended] == [(jobs[1], 3, "exit code 3"), vanished]
     assert waiting(gate) == [Path(f"{gate}.0"), Path(f"{gate}.2")]
     gate.touch()
     until(lambda: have_ended(3))

@@ -6,15 +6,19 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import strange_envs
 from gated_env import VARIABLE, waiting
 from inline_runs import InlineEngine
 from matplotlib import image
 
 from softdpg.algorithms import registry
+from softdpg.cli import main
 from softdpg.errors import UserError
 from softdpg.experiments import execute
 from softdpg.experiments import race as study
@@ -23,6 +27,7 @@ from softdpg.report.benchmark import Benchmark, Task
 from softdpg.report.benchmark_tables import target_table
 from softdpg.report.reading import read_runs
 from softdpg.runs.directory import RunDirectory
+from softdpg.runs.files import locked
 
 TESTS = Path(__file__).parents[1]
 PROTOCOL = {"evaluate_every": 100, "evaluation_episodes": 2, "checkpoint_every": 150}
@@ -162,10 +167,38 @@ def test_bad_input_writes_nothing(tmp_path, envs, arguments, message):
     assert not (tmp_path / "race").exists()
 
 
+def test_a_directory_in_use_is_refused(tmp_path):
+    with locked(tmp_path), pytest.raises(UserError, match=f"another process is working on {tmp_path}"):
+        race(["Pendulum"], tmp_path, algos=["td3"], seeds=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.extended
+def test_a_full_disk_is_one_line_and_the_benchmark_resumes(inline, small_tmpfs, monkeypatch, capsys):
+    monkeypatch.setattr(strange_envs, "FAULT", (partial(strange_envs.fill, small_tmpfs), 250))
+    line = ["softdpg", "race", ENV, "--algos", "tiny-td3", "--seeds", "2", "--budget", "400"]
+    line += ["--stop-at-score", str(NEVER), "--out", str(small_tmpfs / "race")]
+    monkeypatch.setattr(sys, "argv", line)
+    codes, printed = [], []
+    for _ in range(2):
+        with pytest.raises(SystemExit) as end:
+            main()
+        codes.append(end.value.code)
+        printed.append(capsys.readouterr())
+        strange_envs.FAULT = None
+        (small_tmpfs / "filler").unlink(missing_ok=True)
+    assert codes == [1, 0]
+    assert printed[0].out.count("the disk is full") == 1  # the second run cannot begin
+    assert printed[0].err.startswith("softdpg: the disk is full")
+    assert len(printed[0].err.splitlines()) == 1
+    assert "2 of 2 runs finished" in printed[1].out
+    assert (small_tmpfs / "race" / "race.csv").stat().st_size > 0
+
+
 def test_the_order_of_the_runs(tmp_path, monkeypatch):
     """Seed by seed, then task by task, and on each task one algorithm after the other."""
     seen = []
-    monkeypatch.setattr(study, "claim", lambda out, jobs: seen.extend(job.name for job in jobs))
+    monkeypatch.setattr(study, "claimed", lambda out, jobs: nullcontext(seen.extend(job.name for job in jobs)))
     monkeypatch.setattr(study, "unfinished_jobs", lambda jobs, console: [])
     assert race(["Pendulum"], tmp_path, algos=["td3", "sbx-sac"], seeds=2, first_seed=5) == 0
     assert seen == [

@@ -1,14 +1,18 @@
 """``softdpg tune``: a search that is interrupted and resumed, trials that are stopped early, and what it writes."""
 
 import contextlib
+import json
 import sqlite3
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
+import strange_envs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inline_runs import InlineRun
+from inline_runs import command as inline_command
 
 from softdpg.algorithms.registry import ALGORITHMS
 from softdpg.algorithms.settings import HYPERPARAMETERS, Range
@@ -170,7 +174,7 @@ class FailingRun:
 
     def __init__(self, config, out):
         out.mkdir(parents=True, exist_ok=True)
-        (out / "train.log").write_text(f"softdpg: the motor of {out.name} is on fire\n")
+        (out / "train.log").write_text(f"softdpg: the motor of {out.name} is on fire; resume from here with:\n")
 
     def poll(self):
         return 1
@@ -183,6 +187,33 @@ def test_a_search_whose_trials_all_fail_fails(tmp_path, monkeypatch, capsys):
         assert tune.run(TINY, tmp_path / "search", trials=2, params=["sigma"], workers=1) == 1
         printed = capsys.readouterr().err
         assert printed == "softdpg: no trial of 2 is complete; trial 0 failed: the motor of 0000 is on fire\n"
+
+
+def test_a_full_disk_is_one_line_and_the_search_resumes(inline, small_tmpfs, monkeypatch, capsys):
+    settings = TINY | {"env": "strange_envs:Timed-v0"}
+    monkeypatch.setattr(strange_envs, "FAULT", (partial(strange_envs.fill, small_tmpfs), 30))
+    assert tune.run(settings, small_tmpfs / "search", trials=2, params=["sigma"], workers=1) == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"softdpg: {small_tmpfs}/search/study.db cannot be written: ")
+    assert printed.endswith("; run the command again to resume\n")
+    strange_envs.FAULT = None
+    (small_tmpfs / "filler").unlink()
+    assert tune.run(settings, small_tmpfs / "search", trials=2, params=["sigma"], workers=1) == 0
+    assert "2 of 2 trials" in capsys.readouterr().out
+
+
+class VanishingRun(FailingRun):
+    """Stands for a process that ends with exit code 0 before the run is finished."""
+
+    def poll(self):
+        return 0
+
+
+def test_a_process_that_vanishes_is_a_failure(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tune, "start_run", VanishingRun)
+    monkeypatch.setattr(tune, "POLL_SECONDS", 0)
+    assert tune.run(TINY, tmp_path / "search", trials=1, params=["sigma"], workers=1) == 1
+    assert "trial 0 failed: the process ended before the run was finished" in capsys.readouterr().err
 
 
 def _sql(path, *statements):
@@ -242,13 +273,14 @@ def test_a_locked_database_is_one_line(ended, tmp_path, monkeypatch):
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_row_of_the_database(ended, tmp_path_factory, monkeypatch, data):
-    """Exit code 0 or 1, or one line."""
+    """Exit code 0, 1 or 2, and no import."""
     monkeypatch.setattr(tune, "start_run", FailingRun)
     monkeypatch.setattr(tune, "POLL_SECONDS", 0)
     monkeypatch.setattr(tune, "draw_importance", lambda *_: None)
     out = tmp_path_factory.mktemp("search")
     (out / "study.db").write_bytes(ended)
     odd = [None, -1, 0, 10**12, 1e308, "", "x", "{", "[]", '{"a": 1}', b"\xff", "RUNNING", "FAIL", "INF_NEG", "sigma"]
+    odd += ['"evil_module:Id-v0"', "evil_module", '{"name": "evil_module", "attributes": {}}']
     tables = ["studies", "study_directions", "study_user_attributes", "trials", "trial_params", "trial_values"]
     for _ in range(data.draw(st.integers(1, 2))):
         table = data.draw(st.sampled_from([*tables, "trial_intermediate_values"]))
@@ -258,10 +290,10 @@ def test_any_row_of_the_database(ended, tmp_path_factory, monkeypatch, data):
         where = data.draw(st.sampled_from(["", " WHERE rowid = 1"]))
         with contextlib.suppress(sqlite3.Error):
             _sql(out / "study.db", (change + where, (data.draw(st.sampled_from(odd)),)))
-    try:
-        assert tune.run(TINY, out, trials=5, params=["sigma"], workers=1) in (0, 1)
-    except UserError as error:
-        assert "\n" not in str(error)  # noqa: PT017 (it need not be raised)
+    (out / "tune.yaml").write_text(json.dumps(TINY))  # JSON is YAML
+    line = ["--config", out / "tune.yaml", "--budget", TINY["steps"], "--seed", TINY["seed"], "--params", "sigma"]
+    assert inline_command("tune", *line, "--trials", 5, "--workers", 1, "--out", out)[0] in (0, 1, 2)
+    assert "evil_module" not in sys.modules
 
 
 def test_importance_names_what_mattered(tmp_path):

@@ -1,6 +1,7 @@
 """``--env-kwargs``: arguments of the environment, from the command line to evaluation, export, search and report."""
 
 import json
+import sys
 
 import pytest
 from commands import softdpg
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import TINY
 
+from softdpg.cli import main
 from softdpg.errors import UserError
 from softdpg.report.reading import read_runs, write_results
 from softdpg.runs.config import RunConfig, parse_env_kwargs
@@ -85,11 +87,14 @@ def test_values_are_literals_or_bare_strings(text, value):
         (["a:1", "a:2"], "has a twice"),
         (["a:(1, 2"], "is not a Python literal"),
         (["a:[open('x')]"], "is not a Python literal"),
-        (["a:1e999"], "must be finite numbers"),
+        (["a:1e999"], "a is invalid: Infinity is not a finite number"),
+        (["a:'\\ud800'"], "a holds text that is not Unicode"),
+        (["a:0x" + "f" * 4000], "must be finite numbers"),  # beyond the digits that Python reads
+        (["a:" + "x" * 60_000, "b:" + "x" * 60_000], "must have at most 100,000 characters, got 120,"),
         (["a:{1, 2}"], "must be finite numbers"),
         (["a:{1: 2}"], "must be finite numbers"),
         (["render_mode:human"], "cannot have render_mode: softdpg watch sets it"),
-        (["a:" + "[" * 30 + "]" * 30], "must be finite numbers"),
+        (["a:" + "[" * 60 + "]" * 60], "a is nested too deep"),
     ],
 )
 def test_invalid_arguments_are_one_line(strings, message):
@@ -110,6 +115,16 @@ def test_strings_json_and_files_give_the_same_arguments_back(tmp_path_factory, k
     file = tmp_path_factory.mktemp("config") / "run.yaml"
     write_config_file(config, file)
     assert read_config_file(file)["env_kwargs"] == kwargs
+
+
+def test_what_no_file_can_hold_is_refused_before_anything_is_written(tmp_path, monkeypatch, capsys):
+    for arguments in (["--env-kwargs", "g:'\\ud800'"], ["--env", "x" * 1001], ["--env", "\udcff"]):
+        line = ["softdpg", "train", "--env", "Pendulum-v1", *arguments, "--out", str(tmp_path / "run")]
+        monkeypatch.setattr(sys, "argv", line)
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert (end.value.code, len(capsys.readouterr().err.splitlines())) == (2, 1)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_toml_has_arguments_but_no_none(tmp_path):

@@ -30,22 +30,6 @@ from softdpg.runs.training import train
 EARLY = replace(SHORT, steps=40)  # it ends before an update
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("reward", "error after step 30: the reward of step 30 is NaN or infinite"),
-        ("observation", "error after step 30: the observation of step 30 is NaN or infinite"),
-        ("shape", "error after step 29: the observation must have shape (2,), got (1,)"),
-        ("exit", "error after step 29: SystemExit: 0"),
-    ],
-)
-def test_a_fault_of_the_environment(tmp_path, capsys, kind, message):
-    out = tmp_path / "run"
-    strange_envs.set_fault(kind, 30)
-    assert train(EARLY, out) == 1
-    assert_one_line(out, message, capsys.readouterr().err.removeprefix(NOTHING_LEARNED), "the beginning")
-
-
 def test_after_a_repair_the_run_resumes(tmp_path, capsys, finished):
     out = tmp_path / "run"
     strange_envs.set_fault("raise", 330)
@@ -55,9 +39,6 @@ def test_after_a_repair_the_run_resumes(tmp_path, capsys, finished):
     strange_envs.FAULT = None
     assert train(SHORT, out) == 0
     assert_same_results(finished, out)
-
-
-NOTHING_LEARNED = "softdpg: warning: nothing will be learned: the first 100 steps are random (--learning-starts)\n"
 
 
 def assert_one_line(out, message, printed, where):

@@ -1,10 +1,14 @@
 """Untrusted files: links, pipes, devices, sizes, and invalid JSON."""
 
+import errno
+import fcntl
 import json
 import os
+import stat
 
 import pytest
 
+from softdpg.errors import UserError
 from softdpg.runs import files
 from softdpg.runs.files import FileError
 
@@ -53,6 +57,32 @@ def test_untrusted_json(tmp_path, contents, message):
     path.write_bytes(contents)
     with pytest.raises(FileError, match=rf"status.json.*{message}"):
         files.read_json(path)
+
+
+@pytest.mark.parametrize("error", [errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+@pytest.mark.parametrize("files_too", [False, True])
+def test_a_file_system_that_cannot_lock(tmp_path, monkeypatch, error, files_too):
+    """A file serves where directories cannot be locked, as on NFS; where files cannot, one line says so."""
+    flock = fcntl.flock
+
+    def limited(fd, kind):
+        if files_too or stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(error, os.strerror(error))
+        flock(fd, kind)
+
+    monkeypatch.setattr(files.fcntl, "flock", limited)
+    if files_too:
+        with pytest.raises(UserError, match=f"cannot lock {tmp_path}; choose .* that supports flock"):
+            files.locked(tmp_path).__enter__()
+        assert list(tmp_path.iterdir()) == []
+        return
+    with files.locked(tmp_path):
+        assert files.is_locked(tmp_path)
+        with pytest.raises(UserError, match=f"another process is working on {tmp_path}"):
+            files.locked(tmp_path).__enter__()
+    assert not files.is_locked(tmp_path)
+    with files.locked(tmp_path):
+        pass
 
 
 def test_nothing_is_written_through_a_link(tmp_path):

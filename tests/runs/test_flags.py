@@ -1,12 +1,16 @@
 """``softdpg train --config`` and ``--write-config``."""
 
+import sys
+
 import pytest
 from commands import softdpg
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inline_runs import command
 
+from softdpg.algorithms.settings import HYPERPARAMETERS
 from softdpg.errors import UserError
-from softdpg.runs.config import RunConfig
+from softdpg.runs.config import SETTINGS, RunConfig, flag
 from softdpg.runs.flags import read_config_file, write_config_file
 
 
@@ -61,7 +65,11 @@ def test_write_config_does_not_train(tmp_path):
         ("run.yaml", "seed: 1\nseed: 2", "seed is given twice"),
         ("run.yaml", "net-arch: [8]\nnet_arch: [9]", "net-arch is given twice"),
         ("run.toml", "net-arch = [8]\nnet_arch = [9]", "net-arch is given twice"),
-        ("run.yaml", "env-kwargs: {g: .nan}", "--env-kwargs g must be finite numbers, strings"),
+        ("run.yaml", "env-kwargs: {g: .nan}", "--env-kwargs g is invalid: NaN is not a finite number"),
+        ("run.yaml", "gamma: .nan", "--gamma must be between 0 and 1, got nan"),
+        ("run.yaml", "gamma: 2026-01-01", "--gamma must be a number, got datetime.date(2026, 1, 1)"),
+        ("run.yaml", "<<: {seed: 1}\nseed: 2", "merge keys (<<) are not supported"),
+        ("run.yaml", 'env-kwargs: {g: "\\ud800"}', "--env-kwargs g holds text that is not Unicode"),
         ("run.yaml", "env-kwargs: {g: 2026-01-01}", "--env-kwargs g must be finite numbers, strings"),
     ],
 )
@@ -87,6 +95,53 @@ def test_wrong_values_are_one_line(tmp_path, text, message):
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+LINES = st.tuples(
+    st.sampled_from([flag(name).removeprefix("--") for name in (*SETTINGS, *HYPERPARAMETERS)])
+    | st.sampled_from(["env_kwargs", "simga", "<<", "? [1]", "1", "'", "- a", "%YAML 9.9", "--- ", "env-kwargs"]),
+    st.integers().map(str)
+    | st.floats().map(repr)
+    | st.text(max_size=5)
+    | st.sampled_from(
+        [".nan", ".inf", "1e400", "9" * 5000, "yes", "~", "2026-01-01", "0o7", "1_000", "!!binary UGVu", "!!set {a}"]
+        + ["!!python/object/apply:os.mkdir [evil]", "!!python/module:evil_module", "!!python/name:evil_module.x"]
+        + ["&a [1]", "*a", "[", "{", "]", '"\\ud800"', '"\\0"', "|\n  text", "@x", "\t", "[8, 8]", "[1, [2]]", "a: b"]
+        + ["{a: 1}", "{a: {b: [1, .nan]}}", "{a: evil_module}", "evil_module:Id-v0", "auto", "linear:0.5:0.1", "ddpg"]
+        + ["a" * 5000, "[" * 200, "{a: " * 200, "True", "[]", "{}", "./evil_module.py:Id-v0", "50", "0.5", "sigma"]
+    ),
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(LINES, max_size=4), between=st.sampled_from([": ", ": ", ": ", "=", ":"]))
+def test_any_config_file(tmp_path_factory, monkeypatch, lines, between):
+    """Exit code 0, 1 or 2. Reading a file imports nothing that it names; the flag replaces its environment."""
+    pytest.importorskip("optuna")
+    from softdpg.experiments import tune
+
+    class Failing:
+        def __init__(self, config, out):
+            out.mkdir(parents=True)
+
+        def poll(self):
+            return 1
+
+    monkeypatch.setattr(tune, "start_run", Failing)
+    monkeypatch.setattr(tune, "POLL_SECONDS", 0)
+    place = tmp_path_factory.mktemp("config")
+    (place / "evil_module.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(place)
+    (place / "any.yaml").write_text("".join(f"{name}{between}{value}\n" for name, value in lines), "utf-8")
+    written = command("train", "--config", "any.yaml", "--write-config", "all.yaml")[0]
+    assert written in (0, 2)
+    if written == 0:
+        assert command("train", "--config", "all.yaml", "--write-config", "again.yaml")[0] == 0
+        assert (place / "all.yaml").read_bytes() == (place / "again.yaml").read_bytes()
+    line = ["--config", "any.yaml", "--env", "Pendulum-v1", "--trials", 1, "--budget", 20, "--out", "search"]
+    assert command("tune", *line)[0] in (1, 2)
+    assert "evil_module" not in sys.modules
+    assert not (place / "evil").exists()
 
 
 def test_missing_file_and_missing_out(tmp_path):

@@ -4,16 +4,19 @@ The environment itself kills or blocks the run, at a step that the test chooses.
 """
 
 import json
+import multiprocessing.connection
 import os
 import signal
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import strange_envs
-from processes import SHORT, assert_same_results, blocked, checkpoints, killed, run, tiny_config
+from processes import SHORT, assert_same_results, blocked, checkpoints, killed, run, start, tiny_config
 
 from softdpg.errors import UserError
 from softdpg.runs.directory import RunDirectory
+from softdpg.runs.process import Signals
 from softdpg.runs.training import train
 
 
@@ -69,6 +72,77 @@ def test_interrupted_damaged_and_in_use(tmp_path, finished, capsys):
     assert train(SHORT, out) == 0
     assert "checkpoint not usable, falling back to the one before" in capsys.readouterr().err
     assert_same_results(finished, out)
+
+
+def test_a_closed_terminal_is_an_interrupt(tmp_path, finished):
+    out = tmp_path / "run"
+    strange_envs.set_fault(partial(strange_envs.raise_signals, signal.SIGHUP), 250)
+    assert train(SHORT, out) == 128 + signal.SIGHUP
+    assert checkpoints(out) == ["000000000200", "000000000250"]
+    assert RunDirectory(out).read_status()["state"] == "interrupted"
+    strange_envs.FAULT = None
+    assert train(SHORT, out) == 0
+    assert_same_results(finished, out)
+
+
+def test_a_closed_terminal_is_nothing_under_nohup():
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Signals() as signals:
+            strange_envs.raise_signals(signal.SIGHUP, signal.SIGHUP)
+            assert signals.received is None
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+
+def test_two_interrupts_in_a_row_end_the_run_within_the_step(tmp_path, finished, capsys):
+    """There is no time for a checkpoint, so the run resumes from the one before."""
+    out = tmp_path / "run"
+    strange_envs.set_fault(partial(strange_envs.raise_signals, signal.SIGINT, signal.SIGINT), 250)
+    assert train(SHORT, out) == 130
+    assert "interrupted; resume from the checkpoint at step 200 with:" in capsys.readouterr().err
+    assert checkpoints(out) == ["000000000100", "000000000200"]
+    strange_envs.FAULT = None
+    assert train(SHORT, out) == 0
+    assert_same_results(finished, out)
+
+
+def test_three_commands_in_one_directory_at_once(tmp_path, finished):
+    """One of them trains, and waits until the two others have been refused."""
+    out, place = tmp_path / "run", tmp_path / "place"
+    place.mkdir()
+    wait = partial(strange_envs.set_fault, partial(strange_envs.block, place), 30)
+    three = [start(SHORT, out, log=tmp_path / f"{i}.log", before=wait) for i in range(3)]
+    sentinels = {process.sentinel: process for process in three}
+    try:
+        while len(sentinels) > 1:
+            for ended in multiprocessing.connection.wait(list(sentinels), timeout=240):
+                assert sentinels.pop(ended).exitcode == 2
+        (place / "released").touch()
+        (winner,) = sentinels.values()
+        winner.join()
+        assert winner.exitcode == 0
+    finally:
+        for process in three:
+            process.kill()
+            process.join()
+    refused = f"softdpg: error: another process is working on {out}\n"
+    assert [(tmp_path / f"{i}.log").read_text() == refused for i in range(3)].count(True) == 2
+    assert_same_results(finished, out)
+
+
+@pytest.mark.parametrize(
+    ("every", "steps", "kill"), [(2, 50, 45), pytest.param(7, 4_700, 4_600, marks=pytest.mark.extended)]
+)
+def test_very_short_intervals_with_a_wrapped_buffer(tmp_path, every, steps, kill):
+    """The window of 20 is full; the file, with room for 4,096 more, wraps in the longer run."""
+    settings = {"steps": steps, "checkpoint_every": every, "buffer_size": 20, "learning_starts": 16}
+    config = tiny_config(SHORT.env, "ddpg", **settings, evaluate_every=steps)
+    assert train(replace(config, checkpoint_every=10_000), tmp_path / "whole") == 0
+    killed(config, tmp_path / "run", kill)
+    assert int(checkpoints(tmp_path / "run")[-1]) == (kill - 1) // every * every
+    assert train(config, tmp_path / "run") == 0
+    assert_same_results(tmp_path / "whole", tmp_path / "run")
 
 
 def short_evaluations():

@@ -1,16 +1,16 @@
 """``softdpg train``: what a run directory holds, what is refused, and what happens when the disk is full."""
 
-import contextlib
 import csv
 import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import strange_envs
-from processes import SHORT, checkpoints, tiny_config
+from processes import SHORT, checkpoints, run, tiny_config
 
 from softdpg.cli import main
 from softdpg.errors import UserError
@@ -74,26 +74,9 @@ def test_a_run_directory(tmp_path, capsys):
         train(replace(config, steps=700, gamma=0.9), out)
 
 
-@pytest.fixture
-def small_tmpfs(tmp_path):
-    """A file system of 8 MiB."""
-    target = tmp_path / "small"
-    target.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(target)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("mounting a tmpfs needs root")
-    yield target
-    subprocess.run(["umount", "-l", str(target)], check=True)
-
-
 def test_a_full_disk_stops_with_a_message_and_an_intact_checkpoint(small_tmpfs, capsys):
-    def fill():
-        with (small_tmpfs / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
-            while True:  # until there is no space left
-                filler.write(bytes(4096))
-
     out = small_tmpfs / "run"
-    strange_envs.set_fault(fill, 250)
+    strange_envs.set_fault(partial(strange_envs.fill, small_tmpfs), 250)
     assert train(SHORT, out) == 1
     newest = next(newest_first(out / "checkpoints"))
     assert isinstance(newest, Checkpoint)
@@ -101,6 +84,17 @@ def test_a_full_disk_stops_with_a_message_and_an_intact_checkpoint(small_tmpfs, 
     printed = capsys.readouterr().err
     assert f"the disk is full ({out}); resume from the checkpoint at step 200 with:" in printed
     assert "Traceback" not in printed
+
+
+@pytest.mark.extended
+def test_memory_does_not_grow(tmp_path):
+    """Resident size after 50,000 and after 300,000 steps, with evaluations and checkpoints on the way."""
+    settings = {"steps": 300_000, "n_envs": 10, "train_freq": 50, "buffer_size": 10_000}
+    config = tiny_config(SHORT.env, "ddpg", **settings, evaluate_every=10_000, checkpoint_every=5_000)
+    note = partial(strange_envs.note_memory, tmp_path / "sizes", 29_990)  # in the life of one environment
+    assert run(config, tmp_path / "run", partial(strange_envs.set_fault, note, 5_000)) == 0
+    early, late = map(int, (tmp_path / "sizes").read_text().split())
+    assert late == pytest.approx(early, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +113,13 @@ def test_a_full_disk_stops_with_a_message_and_an_intact_checkpoint(small_tmpfs, 
         (["--algo", "soft-ddpg", "--samples", "0"], "--samples must be at least 1, got 0"),
         (["--tau", "2"], "--tau must be between 0 and 1, got 2.0"),
         (["--seed", "-1"], "--seed must be at least 0, got -1"),
+        (["--n-envs", "100000000"], "--n-envs must be between 1 and 1,000, got 100,000,000"),
+        (
+            ["--evaluation-episodes", "100000000"],
+            "--evaluation-episodes must be between 1 and 1,000, got 100,000,000",
+        ),
+        (["--sigma", "auto"], "--sigma auto needs --actor-gradient smoothed and --samples of at least 4"),
+        (["--algo", "soft-ddpg", "--samples", "5"], "--samples must be even for antithetic pairs (w, -w), got 5"),
         (["--steps-after-score", "10"], "--steps-after-score applies with --stop-at-score only"),
     ],
 )
