@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-extended test-random bench format lint type docs check-codestyle lock clean
+.PHONY: help demo test test-all test-extended test-random bench format lint type docs docs-serve dist check-codestyle lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -65,8 +65,14 @@ lint: .venv/.dev  ## Check style, and that imports between folders go one way
 type: .venv/.dev  ## Check types
 	$(BIN)/mypy
 
-docs: .venv/.dev  ## Build the documentation in build/site, without network
+docs: .venv/.dev  ## Build the documentation in build/site; open index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+docs-serve: .venv/.dev  ## Show the documentation at http://127.0.0.1:8000 and rebuild it at every change
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
+dist:  ## Build wheel and sdist in dist/, check them, and try the wheel in a clean environment
+	.ci/dist.sh
 
 lock:  ## Write the lock files anew from pyproject.toml
 	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
@@ -79,4 +85,4 @@ lock:  ## Write the lock files anew from pyproject.toml
 	rm -rf .lock-venv
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf .venv .lock-venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .lock-venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

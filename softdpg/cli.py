@@ -27,9 +27,16 @@ OptionalPath = Annotated[Path | None, opt(metavar="PATH")]
 Earlier = Annotated[tuple[Path, ...], opt(metavar="PATH [PATH ...]")]
 Algos = Annotated[tuple[str, ...], arg(metavar="ALGO [ALGO ...]")]
 Run = tyro.conf.Positional[Annotated[Path, arg(metavar="RUN", help="Run directory; the run may be unfinished.")]]
+RunOrNone = tyro.conf.Positional[
+    Annotated[Path | None, opt(name="run", metavar="[RUN]", help="Run directory; the run may be unfinished.")]
+]
+Zoo = Annotated[str | None, opt(metavar="NAME", help="A trained policy in place of a run: softdpg zoo lists them.")]
 Env = Annotated[str | None, opt(metavar="ID", help="Environment instead of the run's own. A module in it is imported.")]
 EnvKwargs = Annotated[tuple[str, ...] | None, opt(metavar=ENV_KWARGS_METAVAR, help="Arguments of the environment.")]
-Trust = Annotated[bool, arg(help="Trust this run: import its environment module. This executes its code.")]
+Trust = Annotated[
+    bool,
+    arg(help="Trust this run: import its environment module. This executes its code. Your own runs do not need it."),
+]
 EngineName = Annotated[Literal["local", "ray"], arg(help="Execute the runs on this machine or on a Ray cluster.")]
 Address = Annotated[str | None, opt(metavar="HOST:PORT", help="Ray cluster, or auto. Default: a new local cluster.")]
 Workers = Annotated[int | None, opt(metavar="INT", help="Processes at a time on this machine. Default: all cores.")]
@@ -42,15 +49,17 @@ def train(
     write_config: OptionalPath = None,
     keep_buffer: bool = False,
     restart: bool = False,
+    track: Annotated[Literal["wandb", "mlflow"] | None, opt(metavar="{wandb,mlflow}")] = None,
 ) -> None:
     """Train one agent. Run the same command again to resume an interrupted run.
 
     Args:
-        out: Run directory: new, empty, or that of the same run.
+        out: Run directory: new, empty, or that of the same run. Default: runs/ENVIRONMENT/ALGORITHM/seed-N.
         config: YAML or TOML file with settings, named like the flags. Flags take precedence.
         write_config: Write the settings to this YAML or TOML file instead of training.
         keep_buffer: Keep the file of the replay buffer after the run is finished.
         restart: Start over. The existing files move to a subdirectory of the run directory.
+        track: Also send the log and the evaluations to Weights & Biases or MLflow.
     """
     if write_config is not None:
         from softdpg.runs.flags import write_config_file
@@ -58,15 +67,17 @@ def train(
         write_config_file(settings.config(), write_config)
         print(f"wrote {write_config}")
         return
-    if out is None:
-        raise UserError("softdpg train needs --out DIRECTORY")
     from softdpg.runs.process import keep_compiled, use_one_thread
 
     use_one_thread()
     keep_compiled()
     from softdpg.runs.training import train
 
-    sys.exit(train(settings.config(), out, keep_buffer=keep_buffer, restart=restart))
+    run = settings.config()
+    if out is None:
+        out = run.default_out()
+        print(f"run directory: {out}", flush=True)
+    sys.exit(train(run, out, keep_buffer=keep_buffer, restart=restart, track=track))
 
 
 def reproduce(
@@ -203,14 +214,15 @@ def race(
 
 
 def evaluate(
-    run: Run,
+    run: RunOrNone = None,
+    zoo: Zoo = None,
     episodes: int = 100,
     seed: int = 0,
     env: Env = None,
     env_kwargs: EnvKwargs = None,
     trust: Trust = False,
 ) -> None:
-    """Evaluate the policy of a run with deterministic episodes.
+    """Evaluate the policy of a run, or one of the zoo, with deterministic episodes.
 
     Args:
         episodes: Number of episodes.
@@ -221,13 +233,15 @@ def evaluate(
     use_one_thread()
     from softdpg.runs.trained import evaluate_run
 
-    returns = evaluate_run(run, episodes=episodes, seed=seed, **_chosen(env, env_kwargs, trust))
+    source = _source(run, zoo, "eval")
+    returns = evaluate_run(source, episodes=episodes, seed=seed, **_chosen(env, env_kwargs, trust))
     print(f"{returns.mean():.2f} ± {returns.std():.2f} over {episodes} episodes", end="")
     print(f" (from {returns.min():.2f} to {returns.max():.2f})")
 
 
 def watch(
-    run: Run,
+    run: RunOrNone = None,
+    zoo: Zoo = None,
     out: OptionalPath = None,
     episodes: int = 1,
     seed: int = 0,
@@ -235,17 +249,25 @@ def watch(
     env_kwargs: EnvKwargs = None,
     trust: Trust = False,
 ) -> None:
-    """Render the policy of a run to a video. This needs no screen.
+    """Render the policy of a run, or one of the zoo, to a video. This needs no screen.
 
     Args:
-        out: The video, ending in .mp4 or .gif. Default: RUN/video.mp4.
+        out: The video, ending in .mp4 or .gif. Default: RUN/video.mp4, or NAME.mp4 with --zoo.
         episodes: Number of episodes.
         seed: Seed of the episodes.
     """
     require_extra("video", "softdpg watch")
     from softdpg.runs.trained import watch
 
-    print(f"wrote {watch(run, out=out, episodes=episodes, seed=seed, **_chosen(env, env_kwargs, trust))}")
+    source = _source(run, zoo, "watch")
+    print(f"wrote {watch(source, out=out, episodes=episodes, seed=seed, **_chosen(env, env_kwargs, trust))}")
+
+
+def zoo() -> None:
+    """List the trained policies that come with the package, with their scores."""
+    from softdpg.zoo import print_listing
+
+    print_listing()
 
 
 def export(
@@ -352,10 +374,45 @@ def report(path: tyro.conf.Positional[Path], out: OptionalPath = None, earlier: 
     print("\n".join(f"wrote {file}" for file in written.files))
 
 
-_FUNCTIONS = (demo, envs, train, reproduce, race, tune, evaluate, watch, export, theory, toy, report, version)
+def plot(
+    paths: tyro.conf.Positional[Annotated[tuple[Path, ...], opt(name="DIR", metavar="DIR [DIR ...]")]],
+    out: Path = Path("learning_curves.png"),
+) -> None:
+    """Draw the learning curves of runs in one figure: the mean over seeds and its 95 % bootstrap interval.
+
+    Args:
+        paths: Directories with run directories anywhere below them.
+        out: The figure, ending in .png, .pdf or .svg.
+    """
+    require_extra("report", "softdpg plot")
+    from softdpg.report.curves import plot
+
+    if not paths:
+        raise UserError("softdpg plot needs a directory with runs, for instance: softdpg plot runs")
+    written, warnings = plot(paths, out)
+    for warning in warnings:
+        print(f"softdpg: warning: {warning}", file=sys.stderr)
+    print(f"wrote {written}")
+
+
+_FUNCTIONS = (
+    *(demo, envs, train, reproduce, race, tune, evaluate),
+    *(watch, zoo, export, theory, toy, report, plot, version),
+)
 COMMANDS: dict[str, Callable[..., Any]] = {
     "eval" if function is evaluate else function.__name__: function for function in _FUNCTIONS
 }
+
+
+def _source(run: Path | None, zoo: str | None, command: str) -> Any:
+    """Return the run directory or the policy of the zoo; raise ``UserError`` unless exactly one is given."""
+    if (run is None) == (zoo is None):
+        raise UserError(f"softdpg {command} needs a run directory, or --zoo NAME, and not both")
+    if zoo is None:
+        return run
+    from softdpg.zoo import load
+
+    return load(zoo)
 
 
 def _chosen(env: str | None, env_kwargs: tuple[str, ...] | None, trust: bool) -> dict[str, Any]:

@@ -30,7 +30,8 @@ class MissingExtraError(UserError, ImportError):
     """
 
     def __init__(self, extra: str, what: str) -> None:
-        super().__init__(f"{what} needs the extra {extra!r}: pip install 'softdpg[{extra}]'")
+        # The package is not on PyPI yet; docs/installation.md says the same.
+        super().__init__(f"{what} needs the extra {extra!r}: in a copy of the repository, pip install '.[{extra}]'")
 
 
 def require_extra(extra: str, what: str) -> None:

@@ -22,6 +22,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
+# The tests' runs are signed with a key of the tests, not with that of whoever runs them.
+os.environ["XDG_STATE_HOME"] = str(Path(__file__).parents[1] / ".pytest_cache" / "state")
+
 # The same commit gives the same verdict everywhere: hypothesis generates the same examples and remembers none.
 # `make test-random` loads the other profile, which looks for new ones. No deadlines: they measure the machine.
 hypothesis.settings.register_profile("softdpg", deadline=None, derandomize=True, database=None)

@@ -11,6 +11,13 @@ from softdpg.runs.config import RunConfig
 HYPERPARAMETERS = {**paper.HYPERPARAMETERS, "action_layer": "second", "learning_starts": 1000}
 
 
+def make_foreign(run: Path) -> None:
+    """Make a run look as if another user, or another machine, had made it."""
+    config = json.loads((run / "config.json").read_text())
+    del config["signature"]
+    (run / "config.json").write_text(json.dumps(config))
+
+
 def write_run(
     directory: Path,
     env: str,

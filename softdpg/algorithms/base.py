@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from softdpg.algorithms.actions import Layout, flat_space, make_layout, per_entry, to_env
+from softdpg.algorithms.compilation import keep_compiled
 from softdpg.algorithms.exploration import (
     Exploration,
     SmoothingNoise,
@@ -29,10 +30,11 @@ from softdpg.algorithms.exploration import (
     with_noise,
 )
 from softdpg.algorithms.family import Row
-from softdpg.algorithms.policies import ActorView, CnnPolicy, DDPGPolicy, NetworkView
+from softdpg.algorithms.policies import CnnPolicy, DDPGPolicy
 from softdpg.algorithms.saving import SavedAlgorithm
 from softdpg.algorithms.settings import HYPERPARAMETERS, check_argument, check_choice, check_flag, check_integer
 from softdpg.algorithms.update import Learned, Rates, compiled_updates, make_sigma_state, no_metrics
+from softdpg.algorithms.views import ActorView, CriticView, NetworkView
 from softdpg.replay.batches import Batch, flat_batch, make_replay_buffer
 from softdpg.replay.memory import RecordReplayBuffer
 from softdpg.replay.spaces import CheckedShape, SpaceError, all_finite, check_spaces
@@ -110,6 +112,7 @@ class DPGAlgorithm(SavedAlgorithm):
             supported_action_spaces=(spaces.Space,),  # checked above
             **{name: value for name, value in settings.items() if name in _SB3_ARGUMENTS},
         )
+        keep_compiled()
         self._device_name = str(device)
         self._metrics = no_metrics()
         if _init_setup_model:
@@ -244,12 +247,12 @@ class DPGAlgorithm(SavedAlgorithm):
         return self.policy.actor_target
 
     @property
-    def critic(self) -> NetworkView:
+    def critic(self) -> CriticView:
         """The critics with their weights."""
         return self.policy.critic
 
     @property
-    def critic_target(self) -> NetworkView:
+    def critic_target(self) -> CriticView:
         """The target networks of the critics."""
         return self.policy.critic_target
 

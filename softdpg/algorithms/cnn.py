@@ -12,7 +12,7 @@ from stable_baselines3.common.preprocessing import is_image_space
 from softdpg.algorithms.settings import check_integer
 from softdpg.replay.spaces import SpaceError
 
-_LEAST_PIXELS = 36  # per side, the least that the last convolution needs
+LEAST_PIXELS = 36  # per side, the least that the last convolution needs
 
 
 class NatureCNN(nn.Module):
@@ -67,6 +67,6 @@ def make_nature_cnn(space: spaces.Space, kwargs: dict[str, Any], normalize_image
         )
     assert isinstance(space, spaces.Box)
     channels, height, width = space.shape
-    if min(height, width) < _LEAST_PIXELS:
+    if min(height, width) < LEAST_PIXELS:
         raise SpaceError(f"CnnPolicy needs images of at least 36 x 36 pixels with channels first, got {space.shape}")
     return NatureCNN((channels, height, width), features_dim, normalize_images and is_image_space(space))

@@ -29,11 +29,12 @@ class DDPG(DPGAlgorithm):
     :param action_noise: exploration: the standard deviation of Gaussian noise in scaled actions, an ``ActionNoise`` of
         SB3, or None
     :param replay_buffer_class: class of the replay buffer; None for the fastest one that fits the observations
-    :param replay_buffer_kwargs: further arguments of the replay buffer
+    :param replay_buffer_kwargs: further arguments of the replay buffer; None for none
     :param optimize_memory_usage: store observations once instead of twice, with SB3's ``ReplayBuffer``
     :param n_steps: number of rewards summed before the critic's value (n-step returns)
     :param tensorboard_log: directory of TensorBoard logs; None for none
-    :param policy_kwargs: arguments of :class:`~softdpg.algorithms.policies.DDPGPolicy`, such as ``net_arch``
+    :param policy_kwargs: arguments of :class:`~softdpg.algorithms.policies.DDPGPolicy`; None for hidden layers of
+        400 and 300 units
     :param verbose: 0 for no output, 1 for messages, 2 for debugging
     :param seed: seed of all random numbers; None for a random one
     :param device: ``"auto"`` for JAX's default, or ``"cpu"``, ``"gpu"``, ``"tpu"``

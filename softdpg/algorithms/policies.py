@@ -1,9 +1,8 @@
 """The policy of the family: actor, critics, their targets and optimisers behind SB3's policy interface."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -30,70 +29,13 @@ from softdpg.algorithms.networks import (
     relu,
 )
 from softdpg.algorithms.optimizers import Optimizer, check_optimizer, find_optimizer
-from softdpg.algorithms.parameters import ParameterArray, Parameters, from_flat, to_flat
+from softdpg.algorithms.parameters import Parameters, from_flat, to_flat
 from softdpg.algorithms.settings import check_argument, check_flag, check_integer
 from softdpg.algorithms.update import TargetedState, make_sigma_state
+from softdpg.algorithms.views import ActorView, CriticView, NetworkView, describe
 from softdpg.replay.spaces import as_batch, flat_observations
 
 _NETWORKS = ("actor", "actor_target", "critic", "critic_target")  # as SB3 names them
-
-
-class NetworkView:
-    """One network with its current weights, as SB3 shows it; other attributes are those of the flax module.
-
-    :param policy: the policy that has the network
-    :param name: ``actor``, ``actor_target``, ``critic`` or ``critic_target``
-    :param module: its flax module
-    """
-
-    def __init__(self, policy: "DDPGPolicy", name: str, module: Any) -> None:
-        self.policy, self.name, self.module = policy, name, module
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "module" not in self.__dict__:  # asked for while a copy is being made
-            raise AttributeError(name)
-        return getattr(self.module, name)
-
-    def state_dict(self) -> Parameters:
-        """Return the weights by name, those of a features extractor first, as in SB3."""
-        prefix = f"{self.name}."
-        weights = {key.removeprefix(prefix): w for key, w in self.policy.state_dict().items() if key.startswith(prefix)}
-        return dict(sorted(weights.items(), key=lambda item: not item[0].startswith("features_extractor.")))
-
-    def named_parameters(self) -> Iterator[tuple[str, ParameterArray]]:
-        """Return names and weights."""
-        return iter(self.state_dict().items())
-
-    def parameters(self) -> Iterator[ParameterArray]:
-        """Return the weights."""
-        return iter(self.state_dict().values())
-
-
-class ActorView(NetworkView):
-    """The actor, which can predict and be saved without the critics."""
-
-    @property
-    def predict(self) -> Callable[..., Any]:
-        """The policy's ``predict``, which uses this network."""
-        return self.policy.predict
-
-    def save(self, path: str | Path) -> None:
-        """Save the policy's settings and the weights of the actor for :meth:`load`."""
-        weights = {f"{self.name}.{key}": weight for key, weight in self.state_dict().items()}
-        data = self.policy._get_constructor_parameters()
-        th.save({"policy_class": type(self.policy), "data": data, "state_dict": weights}, path)
-
-    @classmethod
-    def load(cls, path: str | Path, device: th.device | str = "auto") -> "ActorView":
-        """Load an actor that :meth:`save` has written; the critics of its policy are new.
-
-        :param path: file
-        :param device: ignored, as in the policy's ``load``
-        """
-        saved = th.load(path, map_location="cpu", weights_only=False)
-        policy = saved["policy_class"](**saved["data"])
-        policy.load_state_dict(saved["state_dict"], strict=False)
-        return policy.actor
 
 
 class DDPGPolicy(BasePolicy):
@@ -211,6 +153,7 @@ class DDPGPolicy(BasePolicy):
             batch_norm=bool(batch_norm),
         )
         self.qf = make_critics(critic, n_critics)
+        self.net_arch = net_arch  # as in SB3
         self.sigma_state = None
 
     def build(self, key: jax.Array) -> jax.Array:
@@ -234,14 +177,14 @@ class DDPGPolicy(BasePolicy):
         return NetworkView(self, "actor_target", self._actor)
 
     @property
-    def critic(self) -> NetworkView:
+    def critic(self) -> CriticView:
         """The critics with their weights, which are stacked; ``critic.module`` is the flax module of one."""
-        return NetworkView(self, "critic", self.qf.critic)
+        return CriticView(self, "critic", self.qf.critic)
 
     @property
-    def critic_target(self) -> NetworkView:
+    def critic_target(self) -> CriticView:
         """The critics with the weights of their targets."""
-        return NetworkView(self, "critic_target", self.qf.critic)
+        return CriticView(self, "critic_target", self.qf.critic)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Parameters:  # type: ignore[override]
         """The weights of actor, critics and targets by name, and ``log_sigma`` if it is learned."""
@@ -314,7 +257,11 @@ class DDPGPolicy(BasePolicy):
         A batch of Tuple or Dict actions is a list of tuples or dicts.
         """
         if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
-            raise ValueError("observation is a tuple: of `observation, info = env.reset()` give the observation alone")
+            raise ValueError(
+                "observation is a tuple. You are probably mixing Gym API and VecEnv API: a Gymnasium environment "
+                "returns `observation, info = env.reset()`, a VecEnv `observations = vec_env.reset()`. Give the "
+                "observation alone"
+            )
         observations, vectorized = self.prepare_obs(observation)
         actions: Any = np.asarray(self._predict(observations, deterministic))
         if self.layout is not None:
@@ -328,6 +275,10 @@ class DDPGPolicy(BasePolicy):
         """A batch of observations as one array ``(batch, d)``, and whether it came as a batch."""
         observations, vectorized = as_batch(observation, self.observation_space)
         return flat_observations(observations, self.observation_space, *self.images), vectorized
+
+    def __repr__(self) -> str:
+        """The networks, layer by layer, with the number of their parameters."""
+        return describe(self)
 
     def set_training_mode(self, mode: bool) -> None:
         """Note whether the policy is training; nothing in it depends on that."""

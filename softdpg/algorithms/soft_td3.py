@@ -52,13 +52,13 @@ class SoftTD3(DPGAlgorithm):
         scale of the smoothing, a list with one standard deviation for each output of the actor, an ``ActionNoise`` of
         SB3, or None
     :param replay_buffer_class: class of the replay buffer; None for the fastest one that fits the observations
-    :param replay_buffer_kwargs: further arguments of the replay buffer
+    :param replay_buffer_kwargs: further arguments of the replay buffer; None for none
     :param n_steps: number of rewards summed before the critics' value (n-step returns). The default falls back to 1
         with Dict observations or a replay buffer that sums no rewards
     :param policy_delay: number of critic updates per update of the actor
     :param stats_window_size: number of episodes over which SB3 averages its statistics
     :param tensorboard_log: directory of TensorBoard logs; None for none
-    :param policy_kwargs: arguments of :class:`~softdpg.algorithms.policies.DDPGPolicy`; by default two critics, two
+    :param policy_kwargs: arguments of :class:`~softdpg.algorithms.policies.DDPGPolicy`; None for two critics, two
         hidden layers of 128 units with layer norm, standardised observations, and Adam with b1 = 0.5; unless the
         actions are a Box, the critics have batch norm in place of layer norm and of target networks
     :param verbose: 0 for no output, 1 for messages, 2 for debugging

@@ -31,7 +31,7 @@ class TD3(DPGAlgorithm):
     :param action_noise: exploration: the standard deviation of Gaussian noise in scaled actions, an ``ActionNoise`` of
         SB3, or None
     :param replay_buffer_class: class of the replay buffer; None for the fastest one that fits the observations
-    :param replay_buffer_kwargs: further arguments of the replay buffer
+    :param replay_buffer_kwargs: further arguments of the replay buffer; None for none
     :param optimize_memory_usage: store observations once instead of twice, with SB3's ``ReplayBuffer``
     :param n_steps: number of rewards summed before the critics' value (n-step returns)
     :param policy_delay: number of critic updates per update of the actor
@@ -39,7 +39,7 @@ class TD3(DPGAlgorithm):
     :param target_noise_clip: bound of the noise on the target action
     :param stats_window_size: number of episodes over which SB3 averages its statistics
     :param tensorboard_log: directory of TensorBoard logs; None for none
-    :param policy_kwargs: arguments of :class:`~softdpg.algorithms.policies.DDPGPolicy`; by default two critics, hidden
+    :param policy_kwargs: arguments of :class:`~softdpg.algorithms.policies.DDPGPolicy`; None for two critics, hidden
         layers of 400 and 300 units, and the action at the critics' input, as in SB3
     :param verbose: 0 for no output, 1 for messages, 2 for debugging
     :param seed: seed of all random numbers; None for a random one

@@ -119,8 +119,7 @@ def _string(value: object) -> str:
 def make_job(config: RunConfig, out: Path) -> Job:
     """Return the job of one run in ``out/ENVIRONMENT/VARIANT/seed-N``."""
     config = config.resolved()
-    env = config.env.rpartition(":")[2].removeprefix("softdpg/").replace("/", "-")
-    name = f"{env}/{variant(config)}/seed-{config.seed}"
+    name = f"{config.env_name}/{variant(config)}/seed-{config.seed}"
     return Job(name, config, out / name)
 
 

@@ -1,8 +1,8 @@
 """``softdpg tune``: a search over an algorithm's hyperparameters with Optuna. Each trial is a run of its own.
 
-One process asks Optuna for values and reads the evaluations of the trials, which are processes of their own. The state
-of the search is in ``study.db``. The same command therefore resumes an interrupted search, and unfinished trials
-resume from their checkpoints.
+Trial 0 has the defaults. One process asks Optuna for values and reads the evaluations of the trials, which are
+processes of their own. The state of the search is in ``study.db``. The same command therefore resumes an interrupted
+search, and unfinished trials resume from their checkpoints.
 """
 
 import json
@@ -23,9 +23,10 @@ from rich.table import Table
 from rich.text import Text
 
 from softdpg.algorithms import registry
-from softdpg.algorithms.settings import HYPERPARAMETERS, Range
-from softdpg.errors import UserError, near_matches
+from softdpg.algorithms.settings import HYPERPARAMETERS
+from softdpg.errors import UserError
 from softdpg.experiments.local import cores, failure_message, start_run
+from softdpg.experiments.search_space import defaults, distribution, searched, suggest, value_of
 from softdpg.runs.config import RunConfig, flag
 from softdpg.runs.directory import Evaluations, RunDirectory
 from softdpg.runs.display import say_error
@@ -57,7 +58,12 @@ def run(settings: dict[str, Any], out: Path, *, trials: int, params: Sequence[st
         raise UserError("softdpg tune needs --env ID, or a --config that has one")
     usual = {"algo": registry.DEFAULT, "evaluate_every": max(1, settings["steps"] // EVALUATIONS)}
     base = RunConfig(**(usual | settings))
-    base.resolved()
+    random_steps = base.resolved().learning_starts or 0  # a peer has its own
+    if base.steps <= random_steps:
+        raise UserError(
+            f"--budget must be more than {random_steps:,}, got {base.steps:,}: the first {random_steps:,} steps of a "
+            "trial are random (learning-starts in a --config file)"
+        )
     return tune(base, out, trials=trials, params=params, workers=workers or cores())
 
 
@@ -70,7 +76,6 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
     :param params: names of the hyperparameters to search; all that have a range by default
     :param workers: trials at a time
     """
-    names = searched(base, params)
     for name, value in (("--trials", trials), ("--workers", workers)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, got {value}")
@@ -79,6 +84,7 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
         check_normalizable(env, base.env)
     if base.her:
         check_goals(env, base.env)
+    names = searched(base, params, env.action_space)
     env.close()
     out = out.expanduser().absolute()
     if out.exists() and not out.is_dir():
@@ -104,28 +110,6 @@ def tune(base: RunConfig, out: Path, *, trials: int, params: Sequence[str] | Non
             return 1
 
 
-def searched(base: RunConfig, params: Sequence[str] | None) -> list[str]:
-    """Return the names of the hyperparameters to search.
-
-    :param base: settings of the trials
-    :param params: names or flags; all hyperparameters of the algorithm that have a range by default
-    """
-    own = [name for name in base.algorithm.hyperparameters if HYPERPARAMETERS[name].search is not None]
-    if params is None:
-        return own
-    by_flag = {flag(name).removeprefix("--"): name for name in own}
-    names = []
-    for given in params:
-        name = by_flag.get(given.removeprefix("--").replace("_", "-"), given)
-        if name not in own:
-            known = ", ".join(by_flag)
-            raise UserError(
-                f"--params: {base.algo} has no {given!r} with a range{near_matches(given, list(by_flag))} ({known})"
-            )
-        names.append(name)
-    return list(dict.fromkeys(names))
-
-
 def _study(base: RunConfig, names: list[str], out: Path) -> "optuna.Study":
     """Open the database of a search, or create it; raise ``UserError`` if it is damaged or belongs to another one."""
     import optuna
@@ -145,7 +129,7 @@ def _study(base: RunConfig, names: list[str], out: Path) -> "optuna.Study":
         )
         trials = study.get_trials(deepcopy=False)
         stored = study.user_attrs.get("softdpg")
-        _check_trials(trials)
+        _check_trials(base, trials)
     except Exception as error:  # whatever Optuna, SQLAlchemy and SQLite raise for a damaged file
         raise UserError(f"{path} cannot be read: {_reason(error)}; choose another --out") from None
     # After a resume the sampler must not repeat its samples, so its seed depends on the number of trials.
@@ -153,19 +137,20 @@ def _study(base: RunConfig, names: list[str], out: Path) -> "optuna.Study":
     settings = {"settings": base.to_json(), "params": names}
     if stored is None:
         study.set_user_attr("softdpg", settings)
+        study.enqueue_trial(defaults(base, names))
     elif stored != json.loads(json.dumps(settings)):
         raise UserError(f"{out} holds a search with other settings; choose another --out")
     return study
 
 
-def _check_trials(trials: Sequence[Any]) -> None:
+def _check_trials(base: RunConfig, trials: Sequence[Any]) -> None:
     """Raise ``ValueError`` for the first trial that a search cannot have written."""
     if [trial.number for trial in trials] != list(range(len(trials))):
         raise ValueError("a trial is missing")
     for trial in trials:
         for name, value in trial.params.items():
-            known = name in HYPERPARAMETERS and trial.distributions[name] == _distribution(name)
-            if not known or HYPERPARAMETERS[name].wrong(_value(value)):
+            known = name in HYPERPARAMETERS and trial.distributions[name] == distribution(base, name)
+            if not known or HYPERPARAMETERS[name].wrong(value_of(value)):
                 raise ValueError(f"trial {trial.number} has an invalid value of {name[:50]}")
         scores = [trial.value or 0.0, *trial.intermediate_values.values()]
         if not all(map(isfinite, scores)) or (trial.value is None and trial.state.name == "COMPLETE"):
@@ -290,11 +275,13 @@ class Search:
 
         :param params: its hyperparameters as Optuna stores them
         """
-        return self.base.with_hyperparameters({name: _value(value) for name, value in params.items()}).resolved()
+        values = {name: value_of(value) for name, value in params.items()}
+        if values.get("noise_color") == 0:
+            values["random_episodes"] = 0.0  # they need coloured noise
+        return self.base.with_hyperparameters(values).resolved()
 
     def _start(self, trial: "optuna.Trial") -> None:
-        for name in self.names:
-            _suggest(trial, name)
+        suggest(trial, self.base, self.names)
         path = self.directory(trial.number).path
         self.running[trial] = start_run(self.config_of(trial.params), path)
         self.reported[trial.number] = 0
@@ -338,6 +325,13 @@ class Search:
             first = f"; trial {failed[0].number} failed: {failed[0].user_attrs.get('failure')}" if failed else ""
             say_error(f"softdpg: no trial of {len(trials)} is complete{first}")
             return 1
+        if len(complete) > 1 and len({trial.value for trial in complete}) == 1:
+            self.console.print(
+                f"Nothing was learned: all {len(complete)} trials score {complete[0].value:.2f}, so no value is better "
+                "than another. Give a larger --budget. If the reward is sparse, random actions may never meet it: "
+                "raise learning-starts and random-episodes in a --config file, or reward partial progress.",
+                soft_wrap=True,
+            )
         best = self.study.best_trial
         write_config_file(replace(self.config_of(best.params), seed=self.base.seed), self.out / BEST)
         self.console.print(f"best: trial {best.number} with {best.value:.2f}")
@@ -348,31 +342,6 @@ class Search:
             drawn = draw_importance(self.study, self.out / IMPORTANCE)
             self.console.print(f"wrote {drawn}" if drawn else "too few trials for importance.png", soft_wrap=True)
         return 0
-
-
-def _distribution(name: str) -> Any:
-    """Return where to search for a hyperparameter, as Optuna describes it."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution
-
-    space = HYPERPARAMETERS[name].search
-    if isinstance(space, Range):
-        return FloatDistribution(space.low, space.high, log=space.log)
-    # Optuna stores numbers, strings and Booleans.
-    return CategoricalDistribution([json.dumps(value) if isinstance(value, tuple) else value for value in space or ()])
-
-
-def _suggest(trial: "optuna.Trial", name: str) -> None:
-    space = _distribution(name)
-    if hasattr(space, "choices"):
-        trial.suggest_categorical(name, space.choices)
-    else:
-        trial.suggest_float(name, space.low, space.high, log=space.log)
-
-
-def _value(stored: Any) -> Any:
-    """Return the value of a hyperparameter from what Optuna stores."""
-    is_tuple = isinstance(stored, str) and stored.startswith("[")
-    return tuple(json.loads(stored)) if is_tuple else stored
 
 
 def _string(value: Any) -> str:

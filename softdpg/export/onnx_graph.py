@@ -16,7 +16,8 @@ def write_onnx(description: Description, path: Path, metadata: dict[str, str]) -
     """Write an ONNX file.
 
     The graph has the input ``observation``, or one input for each part of a Dict observation, and the output
-    ``action``. The first axis of each is the batch. Inputs have the types of the observation space.
+    ``action``. The first axis of each is the batch. Inputs are float32, whatever the type of the
+    observation space.
 
     :param description: the policy
     :param path: file to write
@@ -50,8 +51,8 @@ class _Graph:
     def build(self) -> Any:
         helper = self.onnx.helper
         inputs = [
-            helper.make_tensor_value_info(name or "observation", self.type_of(dtype), ["batch", *shape])
-            for (name, shape), dtype in zip(self.spec["parts"], self.description.dtypes, strict=True)
+            helper.make_tensor_value_info(name or "observation", self.type_of(np.float32), ["batch", *shape])
+            for name, shape in self.spec["parts"]
         ]
         x = self.preprocessed([value.name for value in inputs])
         for i in range(self.spec["layers"]):

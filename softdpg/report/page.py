@@ -32,7 +32,7 @@ from softdpg.report.reading import (
 )
 from softdpg.report.runs import Run, joined
 from softdpg.report.scores import Results, arrange
-from softdpg.report.style import format_steps, style
+from softdpg.report.style import env_title, format_steps, style
 from softdpg.report.tables import coverage, how_to_read, sections
 
 
@@ -68,7 +68,7 @@ def write_report(path: Path, out: Path | None = None, earlier: Sequence[Path] = 
     summary = coverage(results) if runs else f"{len(with_target)} runs of a benchmark."
     contents = {
         "report.html": render(results, parts, warnings, benchmark, summary),
-        "tables.md": to_markdown("Results", [summary, *(how_to_read(results) if runs else ())], parts),
+        "tables.md": to_markdown(title(results, benchmark), [summary, *(how_to_read(results) if runs else ())], parts),
     } | ({"results.csv": write_results(runs)} if runs else {})
     if out is None:
         out = path / "report" if path.is_dir() else path.parent
@@ -142,6 +142,7 @@ def render(results: Results, sections: list[Section], warnings: list[str], bench
     reading = how_to_read(results) if results.runs else ()  # a benchmark has its own notes
     tiles = _tiles([*results.runs, *benchmark.runs])
     return Template(files("softdpg.report").joinpath("report.html").read_text(encoding="utf-8")).substitute(
+        title=escape(title(results, benchmark)),
         tiles="".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in tiles),
         summary=escape(summary),
         reading="".join(f"<li>{_inline(line)}</li>" for line in reading),
@@ -151,6 +152,16 @@ def render(results: Results, sections: list[Section], warnings: list[str], bench
         dark_colors=_colors("dark_color"),
         plotly=get_plotlyjs(),
     )
+
+
+def title(results: Results, benchmark: Benchmark) -> str:
+    """Return the title of a report: its environment if there is only one, or how many there are.
+
+    :param results: arranged runs without a target score
+    :param benchmark: runs with a target score, possibly none
+    """
+    envs = list(dict.fromkeys(run.env for run in (*results.runs, *benchmark.runs)))
+    return f"Results on {env_title(envs[0])}" if len(envs) == 1 else f"Results on {len(envs)} environments"
 
 
 def _tiles(runs: Sequence[Run]) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ _SETTINGS = ("seed", "steps", "evaluate_every", "evaluation_episodes")
 # Settings that have a column only if a run departs from their defaults.
 _OPTIONAL = (
     *("n_envs", "stop_at_score", "steps_after_score", "env_kwargs", "normalize", "her", "n_sampled_goal"),
-    "goal_selection_strategy",
+    *("goal_selection_strategy", "env_wrapper", "policy"),
 )
 _ORIGIN = ("state", "wall_seconds", "message", "commit")
 _COLUMNS = ("run", "env", "algorithm", *_SETTINGS, *_ORIGIN)

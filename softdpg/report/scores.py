@@ -31,8 +31,9 @@ class Cell:
     :param env: environment
     :param algorithm: name of the algorithm
     :param settings: settings that the runs share
-    :param runs: the finished runs, or all of them while none is finished
+    :param runs: the finished runs; while none is finished, those that have come at least half as far as the longest
     :param waiting: number of runs of the same kind that do not count yet
+    :param reproduces: whether some of the runs beside it have the paper's algorithms on its environments
     """
 
     env: str
@@ -40,6 +41,7 @@ class Cell:
     settings: RunConfig
     runs: tuple[Run, ...]
     waiting: int
+    reproduces: bool = False
 
     @cached_property
     def steps(self) -> NDArray[np.int64]:
@@ -64,8 +66,8 @@ class Cell:
 
     @property
     def in_paper(self) -> bool:
-        """Whether the paper ran this environment, so that the cell is compared with its protocol."""
-        return self.env in paper.ENV_IDS
+        """Whether the cell is compared with the paper, which ran this environment."""
+        return self.reproduces and self.env in paper.ENV_IDS
 
     @cached_property
     def band(self) -> tuple[Array, Array]:
@@ -130,13 +132,20 @@ class Results:
     sweeps: list[Sweep]
     other_settings: list[Cell]
 
+    @property
+    def in_paper(self) -> bool:
+        """Whether some runs have the paper's algorithms on its environments, and are compared with its tables."""
+        return any(cell.in_paper for row in self.rows.values() for cell in row.cells.values()) or any(
+            cell.in_paper for cell in self.other_settings
+        )
+
 
 def arrange(runs: list[Run]) -> Results:
     """Sort runs into rows and sweeps; cells that are in neither become ``other_settings``.
 
     :param runs: runs without a target score
     """
-    cells = _cells(runs)
+    cells = group(runs)
     envs = list(dict.fromkeys(cell.env for cell in cells))
     rows = [_row(env, [cell for cell in cells if cell.env == env]) for env in envs]
     sweeps = [
@@ -212,17 +221,30 @@ def symbol(name: str) -> str:
     return {"n_samples": "N"}.get(name, name)
 
 
-def _cells(runs: Iterable[Run]) -> list[Cell]:
+def group(runs: Iterable[Run]) -> list[Cell]:
+    """Group runs with equal settings into cells.
+
+    :param runs: runs, each of them evaluated at least once
+    """
     groups: dict[tuple[str, str, RunConfig], list[Run]] = {}
+    runs = list(runs)
+    reproduces = any(run.env in paper.ENV_IDS and run.algorithm in paper.PAPER_ALGORITHMS for run in runs)
     for run in runs:
         groups.setdefault((run.env, run.algorithm, run.kind), []).append(run)
     cells = []
     for key, members in groups.items():
-        counted = [run for run in members if run.finished] or members
+        counted = [run for run in members if run.finished] or _long(members)
         if not reduce(np.intersect1d, (run.evaluated_at for run in counted)).size:
             counted = counted[:1]  # nothing to average: no step at which all were evaluated
-        cells.append(Cell(*key, tuple(sorted(counted, key=lambda run: run.seed)), len(members) - len(counted)))
+        ordered = tuple(sorted(counted, key=lambda run: run.seed))
+        cells.append(Cell(*key, ordered, len(members) - len(counted), reproduces))
     return cells
+
+
+def _long(runs: list[Run]) -> list[Run]:
+    """Return the unfinished runs that have come at least half as far as the longest: others would cut its curve."""
+    longest = max(run.last_step for run in runs)
+    return [run for run in runs if 2 * run.last_step >= longest]
 
 
 def _protocol(settings: RunConfig) -> tuple[int, int, int]:
@@ -231,14 +253,19 @@ def _protocol(settings: RunConfig) -> tuple[int, int, int]:
 
 
 def _row(env: str, cells: list[Cell]) -> Row:
-    """Choose the protocol with the paper's hyperparameters, the most algorithms, steps and seeds, in this order.
+    """Choose the cells that a row compares.
 
-    Sigma and N are at their defaults. Outside the paper, an algorithm without such a run may have others.
+    Beside the paper, all have one protocol: that with the paper's hyperparameters, the most algorithms, steps and
+    seeds, in this order. Elsewhere each algorithm shows its longest runs. Sigma and N are at their defaults, but
+    outside the paper an algorithm without such a run may have others.
     """
-    groups: dict[tuple[int, int, int], dict[str, Cell]] = {}
     at_default = {cell.algorithm for cell in cells if _unswept(cell)}
-    shown = [c for c in cells if _unswept(c) or not (c.in_paper or c.algorithm in at_default)]
-    for cell in sorted(shown, key=_weight):
+    shown = sorted((c for c in cells if _unswept(c) or not (c.in_paper or c.algorithm in at_default)), key=_weight)
+    if not any(cell.in_paper for cell in cells):
+        longest = {cell.algorithm: cell for cell in sorted(shown, key=lambda cell: cell.step)}
+        return Row(env, {name: longest[name] for name in table_order() if name in longest})
+    groups: dict[tuple[int, int, int], dict[str, Cell]] = {}
+    for cell in shown:
         groups.setdefault(_protocol(cell.settings), {})[cell.algorithm] = cell
     best = max(
         groups.values(),

@@ -47,20 +47,12 @@ HOW_TO_READ_OTHERS = (
 )
 
 
-def in_paper(results: Results) -> bool:
-    """Return whether any run is on an environment of the paper.
-
-    :param results: arranged runs
-    """
-    return any(run.env in paper.ENV_IDS for run in results.runs)
-
-
 def how_to_read(results: Results) -> tuple[str, ...]:
     """Return the notes for readers, without those about the paper if no run is on its environments.
 
     :param results: arranged runs
     """
-    return HOW_TO_READ if in_paper(results) else HOW_TO_READ_OTHERS
+    return HOW_TO_READ if results.in_paper else HOW_TO_READ_OTHERS
 
 
 def sections(results: Results) -> list[Section]:
@@ -69,12 +61,14 @@ def sections(results: Results) -> list[Section]:
     :param results: arranged runs
     """
     found = [
-        _paper_section(results, 1, "Table 1: MuJoCo environments"),
-        _paper_section(results, 2, "Table 2: Gym environments"),
-        _sensitivity_section(results.sweeps),
+        _paper_section(results, 1, "Table 1: MuJoCo environments") if results.in_paper else None,
+        _paper_section(results, 2, "Table 2: Gym environments") if results.in_paper else None,
+        _sensitivity_section(results.sweeps) if results.in_paper else None,
         _other_environments(results),
         _other_settings(results),
-        Section("settings", "Settings and provenance", tables=settings_tables(results.runs)) if results.runs else None,
+        Section("settings", "Settings and provenance", tables=settings_tables(results.runs, results.in_paper))
+        if results.runs
+        else None,
     ]
     return [section for section in found if section is not None]
 
@@ -84,9 +78,9 @@ def coverage(results: Results) -> str:
 
     :param results: arranged runs
     """
-    if not in_paper(results):
+    if not results.in_paper:
         runs, envs = len(results.runs), len({run.env for run in results.runs})
-        return f"{runs} run{'s' * (runs != 1)} on {envs} environment{'s' * (envs != 1)} that the paper did not run."
+        return f"{runs} run{'s' * (runs != 1)} on {envs} environment{'s' * (envs != 1)}."
     cells = [
         results.rows[environment.env_id(rewards)].cells[algorithm]
         for environment in paper.ENVIRONMENTS.values()
@@ -216,8 +210,12 @@ def hyperparameter_notes(rows: Iterable[Row]) -> list[str]:
 
 
 def _algorithms(rows: Iterable[Row]) -> list[Algorithm]:
+    """Return the algorithms of some rows, and the paper's if the paper ran one of the environments."""
+    rows = list(rows)
     names = {name for row in rows for name in row.cells}
-    return [ALGORITHMS[name] for name in table_order() if name in names or name in paper.PAPER_ALGORITHMS]
+    if any(cell.in_paper for row in rows for cell in row.cells.values()):
+        names |= set(paper.PAPER_ALGORITHMS)
+    return [ALGORITHMS[name] for name in table_order() if name in names]
 
 
 def _score_table(present: dict[str, Row], rewards: paper.Rewards) -> Table:
@@ -247,6 +245,7 @@ def _robust_table(title: str, rows: dict[str, Row]) -> Table:
     """Interquartile means, and each algorithm against the baseline; the last row averages over environments."""
     algorithms = _algorithms(rows.values())
     others = [algorithm for algorithm in algorithms if algorithm.name != paper.BASELINE]
+    others = others if ALGORITHMS[paper.BASELINE] in algorithms else []
     header = ["Environment", *(f"{algorithm.label}, IQM" for algorithm in algorithms)]
     header += [f"P({algorithm.label} > {ALGORITHMS[paper.BASELINE].label})" for algorithm in others]
     lines = []
@@ -290,21 +289,57 @@ def _sensitivity_section(sweeps: list[Sweep]) -> Section | None:
 
 
 def _other_environments(results: Results) -> Section | None:
-    rows = {env: row for env, row in results.rows.items() if env not in paper.ENV_IDS}
+    rows = {env: row for env, row in results.rows.items() if not (results.in_paper and env in paper.ENV_IDS)}
     if not rows:
         return None
+    tables = [_run_table(rows, [cell for cell in results.other_settings if not cell.in_paper])]
     algorithms = _algorithms(rows.values())
-    scores = [[Text(env), *(measured(row.cells.get(a.name)) for a in algorithms)] for env, row in rows.items()]
-    header = ["Environment", *(f"{algorithm.label}, measured" for algorithm in algorithms)]
-    tables = [Table("Mean ± std", header, scores), _robust_table("Interquartile mean and comparison", rows)]
-    notes = ["The paper did not run these environments."]
-    notes += hyperparameter_notes(rows.values())
-    return Section("other-environments", "Other environments", notes, tables, list(rows))
+    if len(algorithms) > 1:
+        tables.append(_robust_table("Interquartile mean and comparison", rows))
+    title, notes = (
+        ("Other environments", ["The paper did not run these environments."])
+        if results.in_paper
+        else ("Final scores and learning curves", [])
+    )
+    notes += hyperparameter_notes(rows.values()) if ALGORITHMS[paper.BASELINE] in algorithms else []
+    return Section("other-environments", title, notes, tables, list(rows))
+
+
+def _run_table(rows: dict[str, Row], others: list[Cell]) -> Table:
+    """One line for each environment, algorithm and settings; the settings name what differs from the defaults."""
+    header = ["Environment", "Algorithm", "Settings", "Seeds", "Steps", "Final score: mean ± std"]
+    lines = []
+    others = sorted(others, key=lambda cell: -cell.step)
+    for env, row in rows.items():
+        for cell in [*row.cells.values(), *(cell for cell in others if cell.env == env)]:
+            mean, std = mean_std(cell.scores)
+            steps = format_steps(cell.step) + (f" of {format_steps(cell.settings.steps)}" * (not cell.runs[0].finished))
+            waiting = f"{cell.waiting} more not finished" if cell.waiting else ""
+            score = f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+            lines.append(
+                [Text(env), Text(ALGORITHMS[cell.algorithm].label), Text(changes(cell) or "defaults")]
+                + [Text(str(len(cell.runs)), waiting), Text(steps), Text(score)]
+            )
+    return Table("Runs by environment, algorithm and settings", header, lines)
+
+
+def changes(cell: Cell) -> str:
+    """Return the hyperparameters of a cell that differ from the defaults of its algorithm, as a list in one string."""
+    usual = ALGORITHMS[cell.algorithm].hyperparameters
+    found = [
+        f"{symbol(name)} {show(value)}"
+        for name, value in cell.settings.hyperparameters
+        if value is not None
+        and name in usual
+        and value != usual[name]
+        and not (name == "qf_learning_rate" and value == cell.settings.learning_rate)
+    ]
+    return ", ".join(found + [name for name in ("normalize", "her") if getattr(cell.settings, name)])
 
 
 def _other_settings(results: Results) -> Section | None:
     lines = []
-    for cell in results.other_settings:
+    for cell in filter(lambda cell: cell.in_paper, results.other_settings):
         row = results.rows.get(cell.env)
         reference = (row.cells.get(cell.algorithm) or next(iter(row.cells.values()))) if row else None
         differing = differences(cell.settings, reference.settings) if reference else deviations(cell)
@@ -315,14 +350,15 @@ def _other_settings(results: Results) -> Section | None:
     return Section("other-settings", "Other settings", notes, [table]) if lines else None
 
 
-def settings_tables(runs: list[Run]) -> list[Table]:
+def settings_tables(runs: list[Run], in_paper: bool = False) -> list[Table]:
     """Return tables of states and times, of hyperparameters beside the paper's, and of software and machines.
 
     :param runs: runs without a target score
+    :param in_paper: whether some are compared with the paper's tables
     """
     return [
         _plain_table("Runs", ["", ""], _summary(runs)),
-        _plain_table("Hyperparameters", ["Name", "Here", "Paper"], _hyperparameters(runs)),
+        _plain_table("Hyperparameters", *_hyperparameters(runs, in_paper)),
         _plain_table("Software and machines", ["Name", "Value"], _software(runs)),
     ]
 
@@ -351,7 +387,8 @@ def _values(strings: Iterable[str]) -> str:
     return ", ".join(f"{text or 'not set'} ({count} run{'s' * (count > 1)})" for text, count in sorted(counts.items()))
 
 
-def _hyperparameters(runs: list[Run]) -> list[list[str]]:
+def _hyperparameters(runs: list[Run], in_paper: bool) -> tuple[list[str], list[list[str]]]:
+    """Header and rows; the paper's column is there if some are compared with its tables."""
     settings = [run.settings for run in runs]
     rows = []
     for name, in_the_paper in (("sigma", paper.SIGMA), ("n_samples", paper.N_SAMPLES)):
@@ -365,7 +402,8 @@ def _hyperparameters(runs: list[Run]) -> list[list[str]]:
         rows.append([name, _values("" if value is None else show(value) for value in given), stated])
     rows += [["evaluation every", _values(f"{s.evaluate_every:,} steps" for s in settings), "not stated"]]
     rows += [["evaluation episodes", _values(str(s.evaluation_episodes) for s in settings), "not stated"]]
-    return rows
+    header, columns = ["Name", "Here", "Paper"], 3 if in_paper else 2
+    return header[:columns], [row[:columns] for row in rows]
 
 
 def _software(runs: list[Run]) -> list[list[str]]:

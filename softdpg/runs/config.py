@@ -22,6 +22,8 @@ ENV_KWARGS_METAVAR = "KEY:VALUE [KEY:VALUE ...]"  # in the help of the command l
 _LARGEST = 10**15  # limit of every integer
 _LONGEST_ID = 1_000  # characters
 _MOST_ENVS = 1_000  # each is an object in memory
+POLICIES = ("MlpPolicy", "CnnPolicy")
+_LATER = ("env_wrapper", "policy")  # settings that a config.json of this format may lack
 _HER_SETTINGS = ("n_sampled_goal", "goal_selection_strategy")
 
 
@@ -186,6 +188,15 @@ class RunConfig:
     goal_selection_strategy: GoalSelection = _setting(  # noqa: RUF009
         "With --her: take the new goal from later in the episode, from its end, or from anywhere in it.", "future"
     )
+    env_wrapper: str | None = _setting(
+        "A wrapper around the environment, mypackage.wrappers:MyWrapper or ./my_wrapper.py:MyWrapper: a class or "
+        "function that takes the environment. With --her it must pass compute_reward on."
+    )
+    policy: str | None = _setting(
+        "MlpPolicy or CnnPolicy. Default: CnnPolicy for images of at least 36 x 36 pixels. Dict observations always "
+        "have MultiInputPolicy.",
+        check=lambda value: "" if value in (None, *POLICIES) else f"must be {' or '.join(POLICIES)}, got {value}",
+    )
     hyperparameters: tuple[tuple[str, Any], ...] = ()  # pairs (name, value), sorted, without those that are None
 
     def __init__(self, env: str, *settings: Any, **named: Any) -> None:
@@ -266,6 +277,11 @@ class RunConfig:
             yield "goal_selection_strategy", f"must be {type_name(GoalSelection)}"
         if self.her and (self.n_steps or 1) > 1:
             yield "her", f"applies with --n-steps 1 only, not {self.n_steps}"
+        wrapper = self.env_wrapper
+        if wrapper is not None and not (
+            re.fullmatch(r"[^:]+:[A-Za-z_]\w*", wrapper) and wrapper.isprintable() and len(wrapper) <= _LONGEST_ID
+        ):
+            yield "env_wrapper", f"must be module:Class or file.py:Class, got {wrapper[:50]!r}"
         for name in _HER_SETTINGS:
             if not self.her and getattr(self, name) != SETTINGS[name].default:
                 yield name, "applies with --her only"
@@ -282,8 +298,9 @@ class RunConfig:
         if stored.get("format") != FORMAT:
             raise UserError(f"config.json has format {stored.get('format')!r}; this version of softdpg reads {FORMAT}")
         for key in (*SETTINGS, "hyperparameters"):
-            if key not in stored:
+            if key not in stored and key not in _LATER:
                 raise UserError(f"config.json does not hold the settings of a run: it has no {key!r}")
+        stored = {**dict.fromkeys(_LATER), **stored}
         for key in ("hyperparameters", "env_kwargs"):
             if not isinstance(stored[key], dict):
                 raise UserError(f"config.json: {key} must be an object")
@@ -291,7 +308,8 @@ class RunConfig:
             wrong = wrong_type(stored[name], stored_type(setting.type)) if name != "env_kwargs" else ""
             if wrong:
                 raise UserError(f"config.json: {name} {wrong}")
-        config = cls(**{name: stored[name] for name in (*SETTINGS, "hyperparameters")})
+        values: dict[str, Any] = {name: stored[name] for name in (*SETTINGS, "hyperparameters")}
+        config = cls(**values)
         for name, value in config.hyperparameters:
             if name in HYPERPARAMETERS and not has_type(value, stored_type(HYPERPARAMETERS[name].type)):
                 raise UserError(f"config.json: {name} {HYPERPARAMETERS[name].wrong(value)}")
@@ -326,6 +344,21 @@ class RunConfig:
             else:
                 arguments += [flag(name), *_strings(value)]
         return arguments
+
+    @property
+    def modules(self) -> list[str]:
+        """The modules that are imported for the run: their names, or the paths of their files."""
+        return [name.rpartition(":")[0] for name in (self.env, self.env_wrapper or "") if ":" in name]
+
+    @property
+    def env_name(self) -> str:
+        """The environment's id without its module, as it can stand in the name of a directory."""
+        name = self.env.rpartition(":")[2].removeprefix("softdpg/")
+        return re.sub(r"[^A-Za-z0-9._-]", "-", name).strip(".-") or "env"
+
+    def default_out(self) -> Path:
+        """Return the run directory of ``softdpg train`` without ``--out``."""
+        return Path("runs", self.env_name, self.algorithm.name, f"seed-{self.seed}")
 
     def command(self, out: Path) -> str:
         """Return the shell command that starts or resumes this run in ``out``."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softdpg.errors import UserError
-from softdpg.runs import files
+from softdpg.runs import files, ownership
 from softdpg.runs.config import RunConfig
 from softdpg.runs.files import FileError
 
@@ -50,7 +50,7 @@ class RunDirectory:
     """Paths and small files of one run. Reading needs no lock; only the process that trains takes it.
 
     =====================  ================================================================
-    ``config.json``        settings, package versions, git commit, machine
+    ``config.json``        settings, package versions, git commit, machine, signature
     ``status.json``        state, step, wall time
     ``evaluations.csv``    ``step,mean,std,return_1,...``, one row per evaluation
     ``timings.csv``        ``step,train,evaluate,compile``: CPU seconds so far, one row per evaluation
@@ -126,21 +126,35 @@ class RunDirectory:
 
     def _settle_config(self, config: RunConfig, about: dict[str, Any]) -> list[str]:
         if not os.path.lexists(self.config):
-            files.write_json(self.config, config.to_json() | about | {"run": secrets.token_hex(16)}, durable=True)
+            self._write_config(config.to_json() | about | {"run": secrets.token_hex(16)}, config)
             return []
         stored = self.read_config()
         before = RunConfig.from_json(stored).resolved()
         differences = config.differences(before)
         if differences and not (config.steps > before.steps and config == replace(before, steps=config.steps)):
-            raise UserError(f"{self.path} holds a run with other settings: " + "; ".join(differences))
+            different = "; ".join(differences)
+            raise UserError(f"{self.path} holds a run with other settings: {different}. Choose another --out")
         if differences:
-            files.write_json(self.config, stored | config.to_json(), durable=True)
+            self._write_config(stored | config.to_json(), config if self.is_own(stored, before) else None)
         return [
             f"{key}: {name} was {stored[key].get(name)}, is {value}"
             for key in ("versions", "machine")
             for name, value in about[key].items()
             if stored[key].get(name) != value
         ]
+
+    def _write_config(self, contents: dict[str, Any], own: RunConfig | None) -> None:
+        """Write ``config.json``, signed if it is this user's ``own``."""
+        contents = contents if own is None else ownership.signed(contents, self.path, own.modules)
+        files.write_json(self.config, contents, durable=True)
+
+    def is_own(self, stored: Mapping[str, Any], config: RunConfig) -> bool:
+        """Return whether this user made the run, here and with these settings.
+
+        :param stored: the contents of ``config.json``
+        :param config: the settings in it
+        """
+        return ownership.is_own(stored, self.path, config.modules)
 
     def check_resumable(self, config: RunConfig) -> dict[str, Any]:
         """Return the status of a run that can be resumed, or started without destroying anything.

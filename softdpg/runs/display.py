@@ -149,6 +149,7 @@ class RunDisplay:
     def update(self, step: int) -> None:
         """Show that the run is at ``step``."""
         self.pace.update(step)
+        step = min(step, self.steps)  # the last rollout is done to its end
         numbers = f"{step:,}/{self.steps:,}  {self.pace.speed:,.0f} steps/s  {self.pace.left(self.steps - step)} left"
         if self.evaluation:
             numbers += f"  evaluation {self.evaluation}"

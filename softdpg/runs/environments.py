@@ -9,7 +9,7 @@ import importlib
 import itertools
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,24 +27,35 @@ TRAINING, EVALUATION, REPLAY = range(3)  # the streams of seeds of a run
 _PARTS = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)  # of a Dict observation
 _LONGEST = 10_000  # steps after which an evaluation cuts an episode without a time limit
 _OWN_ENVIRONMENTS = "give your own environment with its module, mypackage.envs:MyEnv-v0 or ./my_env.py:MyEnv-v0"
+_LIBRARIES = (
+    "ale_py",
+    "gymnasium_robotics",
+    "highway_env",
+    "metaworld",
+    "minigrid",
+    "shimmy",
+)  # register when imported
 
 
-def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None) -> gym.Env:
+def make_env(
+    env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str | None = None, wrapper: str | None = None
+) -> gym.Env:
     """Make an environment with Box or Dict observations; raise ``UserError`` if that is impossible.
 
     :param env_id: its Gymnasium id; a module in front of a colon is imported first
     :param env_kwargs: arguments of its constructor, and of ``gymnasium.make``
     :param render_mode: what ``render`` returns; None for an environment that is not rendered
+    :param wrapper: ``module:Class`` of a wrapper around the environment; the module is imported
     """
     registered = _import_module_of(env_id)
     arguments = dict(env_kwargs) | ({"render_mode": render_mode} if render_mode else {})  # not every class takes it
     try:
         env = gym.make(registered, **arguments)
     except (gym.error.UnregisteredEnv, gym.error.DeprecatedEnv):
-        near = near_matches(registered, list(gym.registry))
-        raise UserError(f"no environment {env_id!r}{near} ({_OWN_ENVIRONMENTS})") from None
+        raise UserError(f"no environment {env_id!r}{_hint(env_id, registered)}") from None
     except (Exception, SystemExit) as error:  # from the environment's module or constructor
-        raise UserError(f"cannot make environment {env_id!r}: {one_line(error)}") from None
+        raise UserError(f"cannot make environment {env_id!r}: {one_line(error) or type(error).__name__}") from None
+    env = env if wrapper is None else _wrapped(env, wrapper)
     try:
         _check_spaces(env, env_id)
     except UserError:
@@ -54,13 +65,42 @@ def make_env(env_id: str, env_kwargs: Mapping[str, Any] = {}, render_mode: str |
     return NewWorld(env) if env.spec.id.startswith("BipedalWalker") else env
 
 
+def _wrapped(env: gym.Env, wrapper: str) -> gym.Env:
+    """Put a wrapper ``module:Class`` around an environment; raise ``UserError`` if that is impossible."""
+    name = _import_module_of(wrapper, "--env-wrapper")
+    module = wrapper.rpartition(":")[0]
+    module = Path(module).stem if module.endswith(".py") else module
+    make = getattr(sys.modules.get(module), name, None)
+    if not callable(make):
+        raise UserError(f"--env-wrapper {wrapper}: the module has no class or function {name!r}")
+    try:
+        wrapped = make(env)
+    except Exception as error:  # from the wrapper's own code
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"--env-wrapper {wrapper} cannot wrap {env}: {cause}") from None
+    if not isinstance(wrapped, gym.Env):
+        raise UserError(f"--env-wrapper {wrapper} must return a Gymnasium environment, got {type(wrapped).__name__}")
+    return wrapped
+
+
+def _hint(env_id: str, registered: str) -> str:
+    """Return what to do about an unknown id, as the end of a sentence."""
+    if names_a_module(env_id):
+        near = near_matches(registered, list(gym.registry))
+        return f"; its module {env_id.rpartition(':')[0]} is imported, but does not register {registered!r}{near}"
+    near = near_matches(registered, list(gym.registry))
+    installed = [library for library in _LIBRARIES if find_spec(library)]
+    libraries = f"; of a library that registers its own, {', '.join(f'{name}:{env_id}' for name in installed)}"
+    return f"{near}{libraries if installed and not near else ''} ({_OWN_ENVIRONMENTS})"
+
+
 def make_run_env(config: RunConfig, render_mode: str | None = None) -> gym.Env:
     """Make the environment of a run as its algorithm sees it; raise ``UserError`` if it cannot act in it.
 
     :param config: resolved settings
     :param render_mode: what ``render`` returns; None for an environment that is not rendered
     """
-    env = make_env(config.env, config.env_kwargs, render_mode)
+    env = make_env(config.env, config.env_kwargs, render_mode, config.env_wrapper)
     kind, algorithm = type(env.action_space).__name__, config.algorithm
     if not algorithm.acts_in(kind):
         takes = " or ".join(algorithm.action_spaces or ("Box",))
@@ -75,17 +115,20 @@ def make_run_env(config: RunConfig, render_mode: str | None = None) -> gym.Env:
 
 def names_a_module(env_id: str) -> bool:
     """Whether making this environment imports a module."""
-    return ":" in env_id
+    return ":" in env_id or env_id.endswith(".py")
 
 
-def _import_module_of(env_id: str) -> str:
+def _import_module_of(env_id: str, flag: str = "--env") -> str:
     """Import the module of an id, which registers the environment; return the id that Gymnasium knows.
 
     The current directory is searched too, after all others.
     """
     module, _, name = env_id.rpartition(":")
+    if env_id.endswith(".py"):  # a file without an id
+        module, name = env_id, ""
     if not module:
         return env_id
+    before = set(gym.registry)
     try:
         if module.endswith(".py"):
             _import_file(Path(module))
@@ -98,9 +141,18 @@ def _import_module_of(env_id: str) -> str:
         if isinstance(error, KeyboardInterrupt):
             raise
         raise UserError(
-            f"cannot import the module of --env {env_id}: {type(error).__name__}: {one_line(error)}"
+            f"cannot import the module of {flag} {env_id}: {type(error).__name__}: {one_line(error)}"
         ) from None
+    if not name:
+        raise UserError(f"--env {env_id} needs the id of an environment in it: {_ids_in(module, before)}")
     return name
+
+
+def _ids_in(module: str, before: set[str]) -> str:
+    """Return the ids that importing a module has registered, each as ``--env`` takes it."""
+    new = sorted(gym.registry.keys() - before)
+    none = f'it registers none; add gymnasium.register("MyEnv-v0", MyEnv) to {Path(module).name}'
+    return " or ".join(f"--env {module}:{env_id}" for env_id in new) or none
 
 
 def _import_file(path: Path) -> None:

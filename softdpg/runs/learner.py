@@ -16,11 +16,13 @@ from safetensors.numpy import load, save
 from stable_baselines3.common.logger import CSVOutputFormat, Logger, TensorBoardOutputFormat
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 from torch.utils.tensorboard import SummaryWriter
 
+from softdpg.algorithms.cnn import LEAST_PIXELS
 from softdpg.algorithms.parameters import from_flat, to_flat
 from softdpg.algorithms.settings import HYPERPARAMETERS
 from softdpg.errors import UserError
@@ -44,7 +46,7 @@ def make_learner(config: RunConfig, env: Env | VecEnv, **buffer: Any) -> Any:
     :param buffer: SB3's arguments of the replay buffer
     """
     entry = config.algorithm
-    policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
+    policy = _policy(config, env.observation_space)
     arguments: dict[str, Any] = {"seed": config.seed}
     for name, value in config.hyperparameters:
         hyperparameter = HYPERPARAMETERS[name]
@@ -74,6 +76,18 @@ def _with_flags(message: str) -> str:
         return f"{flags[name]} {value}" if value else flags[name]
 
     return re.sub(r'\b(\w+)\b(?:="?([\w.-]+)"?)?', replaced, message)
+
+
+def _policy(config: RunConfig, space: spaces.Space) -> str:
+    """Return the policy of a run: the chosen one, or the one for its observations."""
+    if isinstance(space, spaces.Dict):
+        return "MultiInputPolicy"
+    if config.policy is not None or config.algorithm.origin == "peer":
+        return config.policy or "MlpPolicy"
+    if not is_image_space(space):
+        return "MlpPolicy"
+    sides = space.shape[1:] if is_image_space_channels_first(space) else space.shape[:2]  # type: ignore[index, arg-type]
+    return "CnnPolicy" if min(sides) >= LEAST_PIXELS else "MlpPolicy"
 
 
 def _peer_arguments(arguments: dict[str, Any], env: Env | VecEnv) -> dict[str, Any]:

@@ -3,11 +3,9 @@
 Light: :func:`use_one_thread` and :func:`keep_compiled` must be called before JAX is imported.
 """
 
-import hashlib
 import os
 import platform
 import signal
-import stat
 import subprocess
 import threading
 from collections.abc import Callable, MutableMapping
@@ -17,13 +15,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from softdpg.algorithms.compilation import cache_settings
 from softdpg.runs.display import warn
 
 GRACE = 25.0  # seconds that an interrupted run may take to end; schedulers kill after 30
 _MARGIN = 2.0  # seconds that ``overdue`` gets before the kernel ends the process
 _EIGEN = "--xla_cpu_multi_thread_eigen="
-_CACHE = "JAX_COMPILATION_CACHE_DIR"
-_CACHE_BYTES = 1 << 30  # the files that were not used for longest are removed first
 _PACKAGES = (
     "softdpg",
     "jax",
@@ -57,61 +54,17 @@ def use_one_thread(environ: MutableMapping[str, str] = os.environ) -> None:
 
 
 def keep_compiled(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Keep compiled functions on disk, so that a run does not wait for what an earlier one has compiled.
-
-    This is JAX's persistent cache, with a place and a size. It returns the same machine code, so that runs repeat
-    exactly with and without it. A cache that is already configured, or switched off, stays as it is. A directory that
-    somebody else could have written to is not used, because the files in it are executed.
+    """Keep compiled functions on disk, see :mod:`softdpg.algorithms.compilation`. The variables reach child processes.
 
     :param environ: the variables that JAX reads when it is imported
     """
-    if _CACHE in environ:
-        return
-    try:
-        root = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        directory = root.absolute()
-        for name in ("softdpg", f"compiled-{_kind_of_processor()}"):
-            directory /= name
-            directory.mkdir(mode=0o700, exist_ok=True)
-            wrong = _unsafe(directory)
-            if wrong:
-                _warn_once(f"compiling without a cache: {directory} {wrong}")
-                return
-    except (OSError, RuntimeError):  # no home, or not writable
-        return
-    if not os.access(directory, os.W_OK | os.X_OK):
-        return
-    environ[_CACHE] = str(directory)
-    environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(_CACHE_BYTES))
-    # Making a model compiles dozens of small functions.
-    environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-
-
-def _unsafe(directory: Path) -> str:
-    """Return why another user may have written to a directory, as the end of a sentence; empty if none can have."""
-    about = directory.lstat()
-    if not stat.S_ISDIR(about.st_mode):
-        return "is a link, not a directory"
-    if about.st_uid != os.getuid():
-        return "belongs to another user"
-    return "can be written by other users; run chmod go-w on it" if about.st_mode & 0o022 else ""
+    for name, value in cache_settings(environ, _warn_once).items():
+        environ.setdefault(name.upper(), value)
 
 
 @cache
 def _warn_once(message: str) -> None:
     warn(message)
-
-
-def _kind_of_processor() -> str:
-    """Return a name for the kind of processor: machines may share a home, but code for one may not run on another."""
-    kind = [platform.machine(), platform.processor()]
-    try:
-        lines = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
-    except OSError:
-        lines = []
-    kind += [line for line in lines if line.partition("\t")[0] in ("model name", "flags", "Features")]
-    return hashlib.sha256("\n".join(kind).encode()).hexdigest()[:16]
 
 
 class Signals:

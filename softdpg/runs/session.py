@@ -20,6 +20,7 @@ from softdpg.runs.directory import ACTIVITIES, RESTART, RunDirectory, parse_eval
 from softdpg.runs.display import RunDisplay, say, say_error, warn
 from softdpg.runs.environments import EVALUATION, DivergedError, Evaluator, SeededEpisodes, episode_seed
 from softdpg.runs.learner import buffer_in_memory, make_logger, make_training_learner, policy_of, save_weights
+from softdpg.runs.tracking import Service, Tracker, make_tracker
 
 LOG_EVERY = 1_000  # steps
 STATUS_EVERY = 1.0  # seconds
@@ -45,6 +46,7 @@ class Session:
     :param envs: its environments
     :param keep_buffer: whether to keep the file of the replay buffer after the run is finished
     :param extended: whether the run was finished and now continues to more steps
+    :param track: the service that also gets the log and the evaluations
     """
 
     def __init__(
@@ -55,7 +57,9 @@ class Session:
         *,
         keep_buffer: bool = False,
         extended: bool = False,
+        track: Service | None = None,
     ) -> None:
+        self.track = track
         self.config, self.directory, self.envs = config, directory, envs
         self.keep_buffer, self.extended = keep_buffer, extended
         self.supervisor: Supervisor | None = None
@@ -75,7 +79,12 @@ class Session:
                 self.supervisor = Supervisor(config, directory, self.envs, display, signals, state)
                 if model.num_timesteps:
                     display.say(f"resuming from the checkpoint at step {model.num_timesteps:,}")
-                model.set_logger(make_logger(directory.path, model.num_timesteps))
+                logger = make_logger(directory.path, model.num_timesteps)
+                if self.track is not None:
+                    run = directory.read_config()["run"]
+                    self.supervisor.tracker = make_tracker(self.track, config, run, directory.path)
+                    logger.output_formats.append(self.supervisor.tracker)
+                model.set_logger(logger)
                 left = config.steps - model.num_timesteps
                 with suppress(ScoreReached):
                     model.learn(left, callback=self.supervisor, log_interval=None, reset_num_timesteps=False)
@@ -250,6 +259,7 @@ class Supervisor(BaseCallback):
         self.started = time.monotonic()
         self.clock = CpuClock(state.get("cpu", {}))
         self.next_status = 0.0
+        self.tracker: Tracker | None = None
 
     @property
     def seconds(self) -> float:
@@ -299,6 +309,8 @@ class Supervisor(BaseCallback):
             self.evaluator.close()
         except Exception as error:  # the run itself is complete
             warn(f"{self.config.env} cannot be closed: {one_line(error)}")
+        if self.tracker is not None:
+            self.tracker.close()
 
     def _between_steps(self) -> None:
         self.clock.lap()
@@ -332,6 +344,8 @@ class Supervisor(BaseCallback):
         self.directory.append_evaluation(step, returns, self.clock.seconds)
         if self.config.stop_at_score is not None and self.reached_at is None:
             self.reached_at = self.directory.reached_at(self.config.stop_at_score)
+        if self.tracker is not None:
+            self.tracker.write({"eval/mean_reward": returns.mean(), "eval/std_reward": returns.std()}, {}, step)
         self.display.evaluated(step, returns.mean(), returns.std())
 
     def _checkpoint(self, step: int) -> None:

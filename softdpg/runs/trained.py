@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ctypes.util import find_library
 from dataclasses import replace
@@ -20,6 +20,7 @@ from softdpg.errors import UserError
 from softdpg.runs.config import EnvKwargs, RunConfig
 from softdpg.runs.directory import RunDirectory
 from softdpg.runs.environments import REPLAY, Evaluator, Policy, episode_seed, make_run_env, names_a_module
+from softdpg.zoo import ZooPolicy
 
 VIDEO_FORMATS = (".mp4", ".gif")
 ExportFormat = Literal["onnx", "numpy", "safetensors"]
@@ -34,7 +35,8 @@ def open_run(
 
     Making an environment ``module:Id-v0`` imports that module, and a string among an environment's arguments may name a
     file or anything else. Untrusted settings must not choose what code is executed or which files are read. So such a
-    run needs ``trust``, or ``env_id`` and ``env_kwargs`` of the user's own in place of the run's.
+    run needs ``trust``, or ``env_id`` and ``env_kwargs`` of the user's own in place of the run's, unless this user made
+    it, see :mod:`softdpg.runs.ownership`.
 
     :param path: the run directory
     :param env_id: an environment in place of the run's own
@@ -42,11 +44,22 @@ def open_run(
     :param trust: whether to import the module and use the strings that the run names
     """
     directory = RunDirectory(path)
-    config = RunConfig.from_json(directory.read_config()).resolved()
+    stored = directory.read_config()
+    made = RunConfig.from_json(stored)
+    trust = trust or directory.is_own(stored, made)
+    config = made.resolved()
     if env_id is not None:
         config = replace(config, env=env_id)
     elif names_a_module(config.env) and not trust:
-        raise UserError(f"{directory.path} asks for the module of {config.env!r}, which is imported only with --trust")
+        raise UserError(
+            f"{directory.path} asks for the module of {config.env!r}, which is imported only with --trust: this user "
+            "did not make the run here, or its directory, settings or module have changed since"
+        )
+    if config.env_wrapper and not trust:
+        raise UserError(
+            f"{directory.path} asks for the wrapper {config.env_wrapper!r}, which is imported only with --trust: this "
+            "user did not make the run here, or its directory, settings or module have changed since"
+        )
     if env_kwargs is not None:
         config = replace(config, env_kwargs=EnvKwargs(env_kwargs))
     elif config.env_kwargs.has_strings() and not trust:
@@ -59,17 +72,17 @@ def open_run(
     return config, directory.model
 
 
-def evaluate_run(path: Path, *, episodes: int = 100, seed: int = 0, **opening: Any) -> np.ndarray:
+def evaluate_run(source: Path | ZooPolicy, *, episodes: int = 100, seed: int = 0, **opening: Any) -> np.ndarray:
     """Return the returns ``(episodes,)`` of deterministic episodes of a run's policy.
 
-    :param path: the run directory; the run may be unfinished
+    :param source: the run directory; the run may be unfinished. Or a policy of the zoo
     :param episodes: number of episodes
     :param seed: of the episodes
     :param opening: ``env_id``, ``env_kwargs`` and ``trust``, as in :func:`open_run`
     """
     _check_episodes(episodes)
-    config, weights = open_run(path, **opening)
-    policy = _load_policy(config, make_run_env(config), weights)
+    config, load = _open(source, **opening)
+    policy = load(make_run_env(config))
     seeds = [episode_seed(seed, REPLAY, i) for i in range(episodes)]
     evaluator = Evaluator(config, min(episodes, _SIDE_BY_SIDE))
     try:
@@ -79,25 +92,27 @@ def evaluate_run(path: Path, *, episodes: int = 100, seed: int = 0, **opening: A
         raise UserError(str(error)) from None
 
 
-def watch(path: Path, *, out: Path | None = None, episodes: int = 1, seed: int = 0, **opening: Any) -> Path:
+def watch(
+    source: Path | ZooPolicy, *, out: Path | None = None, episodes: int = 1, seed: int = 0, **opening: Any
+) -> Path:
     """Render deterministic episodes of a run's policy to a video; return its path.
 
-    :param path: the run directory; the run may be unfinished
-    :param out: the video, ending in .mp4 or .gif; ``video.mp4`` in the run directory unless given
+    :param source: the run directory; the run may be unfinished. Or a policy of the zoo
+    :param out: the video, ending in .mp4 or .gif; ``video.mp4`` in the run directory, or NAME.mp4 for a policy of the
+        zoo, unless given
     :param episodes: number of episodes
     :param seed: of the episodes
     :param opening: ``env_id``, ``env_kwargs`` and ``trust``, as in :func:`open_run`
     """
-    config, weights = open_run(path, **opening)
-    out = out or path / "video.mp4"
+    config, load = _open(source, **opening)
+    out = out or (Path(f"{source.entry.name}.mp4") if isinstance(source, ZooPolicy) else source / "video.mp4")
     if out.suffix.lower() not in VIDEO_FORMATS:
         raise UserError(f"--out must end in {' or '.join(VIDEO_FORMATS)}, got {out.suffix or 'nothing'!r}")
     _check_episodes(episodes)
     _check_parent(out)
     choose_gl()
-    env = make_run_env(config, render_mode="rgb_array")
-    _check_rendering(env)
-    policy = _load_policy(config, env, weights)
+    env = _make_rendered(config)
+    policy = load(env)
     try:
         with (
             _replacing(out, "video") as unfinished,
@@ -137,10 +152,21 @@ def export_run(path: Path, *, to: ExportFormat = "onnx", out: Path | None = None
     return out
 
 
-def _load_policy(config: RunConfig, env: Any, weights: Path) -> Policy:
-    from softdpg.runs.learner import load_learner, policy_of
+def _open(source: Path | ZooPolicy, **opening: Any) -> tuple[RunConfig, Callable[[Any], Policy]]:
+    """Return settings that name the environment, and a function that makes the policy for it."""
+    if isinstance(source, ZooPolicy):
+        env = opening.get("env_id") or source.entry.env
+        return RunConfig(
+            env, source.entry.algo, env_kwargs=EnvKwargs(opening.get("env_kwargs") or {})
+        ), lambda _: source
+    config, weights = open_run(source, **opening)
 
-    return policy_of(load_learner(config, env, weights))
+    def load(env: Any) -> Policy:
+        from softdpg.runs.learner import load_learner, policy_of
+
+        return policy_of(load_learner(config, env, weights))
+
+    return config, load
 
 
 def _check_episodes(episodes: int) -> None:
@@ -178,16 +204,34 @@ def _play(env: Any, policy: Policy, seed: int, video: Any) -> None:
         video.append_data(env.render())
 
 
-def _check_rendering(env: Any) -> None:
+def _make_rendered(config: RunConfig) -> Any:
+    """Make the environment of a run for a video; raise ``UserError`` if it returns no images."""
+    plain = make_run_env(config)
+    modes = list(plain.metadata.get("render_modes") or [])
+    plain.close()
+    if "rgb_array" not in modes:
+        raise UserError(
+            f"cannot make a video of {config.env}: its metadata has the render_modes {modes}. Its class needs "
+            'metadata = {"render_modes": ["rgb_array"]}, the argument render_mode, which softdpg watch sets to '
+            '"rgb_array", and render(), which returns an image'
+        )
+    env = make_run_env(config, render_mode="rgb_array")
     env.reset()
     try:
-        env.render()
+        image: Any = env.render()
     except Exception as error:  # of many kinds: MuJoCo, PyOpenGL, EGL, pygame
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise UserError(
             "cannot render without a screen; MuJoCo needs EGL (Debian: libegl1) or OSMesa (Debian: libosmesa6), "
             f"chosen by MUJOCO_GL={os.environ.get('MUJOCO_GL', '')} ({cause})"
         ) from None
+    if np.ndim(image) != 3 or np.asarray(image).dtype != np.uint8:
+        got = f"an array {np.shape(image)}" if isinstance(image, np.ndarray) else type(image).__name__
+        raise UserError(
+            f"cannot make a video of {config.env}: render() must return an image, (height, width, 3) of uint8, "
+            f"got {got}"
+        )
+    return env
 
 
 def choose_gl() -> None:

@@ -100,7 +100,7 @@ def test_predict_refuses_another_shape(shape):
 
 def test_predict_tells_of_the_tuple_of_reset():
     model = DDPG("MlpPolicy", "Pendulum-v1", **SMALL)
-    with pytest.raises(ValueError, match="observation is a tuple"):
+    with pytest.raises(ValueError, match=r"observation is a tuple. You are probably mixing Gym API and VecEnv API"):
         model.predict(gym.make("Pendulum-v1").reset())
 
 

@@ -121,3 +121,29 @@ def test_delayed_actor():
         model.train(gradient_steps=1)
         changed = not th.allclose(before["Dense_0.kernel"], model.actor.state_dict()["Dense_0.kernel"], rtol=0, atol=0)
         assert changed == (number % 3 == 0)
+
+
+def test_the_networks_can_be_called_as_in_sb3(model):
+    seen = model.policy.obs_to_tensor(OBSERVATIONS)[0]
+    scaled = model.actor(seen)
+    np.testing.assert_allclose(2 * np.asarray(scaled), model.predict(OBSERVATIONS, deterministic=True)[0], rtol=1e-5)
+    values = model.critic(seen, scaled)
+    assert [value.shape for value in values] == [(6, 1)] * 2
+    assert values[0][0].item() != values[1][0].item()
+    expected = model.policy.qf.apply(model.policy.qf_state.params, OBSERVATIONS, scaled)
+    np.testing.assert_array_equal(np.stack(values)[..., 0], expected)
+    assert not np.array_equal(model.actor_target(seen), scaled)
+    assert not np.array_equal(model.critic_target(seen, scaled)[0], values[0])
+    assert model.policy.net_arch == [16, 16]
+
+
+def test_the_policy_prints_its_networks(model):
+    lines = str(model.policy).splitlines()
+    assert lines[:4] == [
+        "DDPGPolicy(",
+        "  (actor): 353 parameters",
+        "    Dense_0.bias: (16,)",
+        "    Dense_0.kernel: (3, 16)",
+    ]
+    assert "  (critic): 2 networks of 369 parameters" in lines
+    assert lines[-2].startswith("  optimizer: adam(")

@@ -1,11 +1,13 @@
 """Links, files, commands, flags and modules that README and documentation name exist."""
 
+import inspect
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
+import softdpg
 from softdpg import cli
 from softdpg.algorithms.registry import ALGORITHMS
 
@@ -107,3 +109,18 @@ def test_the_layout_lists_every_folder() -> None:
     listed = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", text.split("\n## ")[0], re.M)
     folders = {path.parent.name for path in (ROOT / "softdpg").glob("*/__init__.py")}
     assert set(listed) == folders | {"cli", "paper", "wrappers"}
+
+
+@pytest.mark.parametrize("name", [name for name in softdpg.__all__ if not name.startswith("_")])
+def test_an_argument_without_a_default_value_says_what_none_stands_for(name: str) -> None:
+    algorithm = getattr(softdpg, name)
+    described = dict(re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\Z)", algorithm.__doc__, re.S))
+    defaults = {key: p.default for key, p in inspect.signature(algorithm).parameters.items()}
+    assert [key for key, value in defaults.items() if value is None and "None for" not in described[key]] == []
+
+
+def test_the_reference_has_the_effective_defaults_of_policy_kwargs() -> None:
+    page = (ROOT / "docs" / "api" / "algorithms.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(.+?)` \|", page, re.M))
+    shown = {key: rows[key].replace('"', "'") for key in softdpg.SoftTD3.policy_defaults}
+    assert shown == {key: repr(value) for key, value in softdpg.SoftTD3.policy_defaults.items()}

@@ -4,6 +4,7 @@ import html
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,10 +63,37 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_reference_has_every_parameter_of_an_algorithm(site, name):
-    page = (site / "api" / "algorithms" / "index.html").read_text()
+    page = (site / "api" / "algorithms.html").read_text()
     start = page.index(f'id="softdpg.algorithms.{getattr(softdpg, name).__module__.split(".")[-1]}.{name}"')
     rows = page[start:].split("</table>")[0]
     expected = [p for p in inspect.signature(getattr(softdpg, name)).parameters if not p.startswith("_init")]
     described = re.findall(r"<tr class=\"doc-section-item\">\s*<td>\s*<code>(\w+)</code>", rows)
     assert set(expected) <= set(described)
     assert len(expected) > 20
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_search_works_from_the_file_system(site, tmp_path):
+    browser = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        f"--user-data-dir={tmp_path}",
+    ]
+    address = f"file://{site}/api/algorithms.html?q=sigma"
+    done = subprocess.run(
+        [*browser, "--virtual-time-budget=8000", "--dump-dom", address], capture_output=True, text=True, timeout=300
+    )
+    found = re.search(r"(\d+) matching documents", done.stdout)
+    assert found
+    assert int(found[1]) > 5
+    assert "tutorials/tuning.html" in done.stdout
+
+
+def test_no_page_shows_sphinx_roles_or_private_arguments(site):
+    for page in site.rglob("*.html"):
+        text = page.read_text()
+        assert not re.search(r":(?:class|func|meth|mod|attr|data):", text), page
+        assert "_init_setup_model" not in text, page

@@ -6,6 +6,7 @@ import sqlite3
 import sys
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import strange_envs
@@ -27,7 +28,7 @@ optuna = pytest.importorskip("optuna")
 
 TINY = {
     **{"env": "Pendulum-v1", "algo": "soft-ddpg", "steps": 60, "seed": 3, "evaluate_every": 20},
-    **{"evaluation_episodes": 1, "net_arch": (16, 16), "n_samples": 4, "buffer_size": 1000},
+    **{"evaluation_episodes": 1, "net_arch": (16, 16), "n_samples": 4, "buffer_size": 1000, "learning_starts": 50},
 }
 NAMES = ["learning_rate", "sigma"]
 
@@ -56,6 +57,46 @@ def test_parameters_by_their_flags():
     assert tune.searched(base, ["samples", "--learning-rate", "n_samples"]) == ["n_samples", "learning_rate"]
     with pytest.raises(UserError, match=r"no 'simga' with a range; did you mean sigma\?"):
         tune.searched(base, ["simga"])
+
+
+def test_parameters_without_an_effect_are_not_searched():
+    box, discrete = gym.spaces.Box(-1, 1), gym.spaces.Tuple([gym.spaces.Discrete(3), gym.spaces.MultiBinary(2)])
+    plain, exact = RunConfig("Pendulum-v1"), RunConfig("Pendulum-v1", smooth_target=False)
+    all_names = set(tune.searched(plain, None, box))
+    assert {"sigma", "n_samples", "tau", "exploration_noise"} <= all_names
+    assert all_names - set(tune.searched(exact, None, box)) == {"sigma", "n_samples"}
+    assert all_names - set(tune.searched(RunConfig("Pendulum-v1", batch_norm=True), None, box)) == {"tau"}
+    assert all_names - set(tune.searched(plain, None, discrete)) == {"sigma", "exploration_noise"}
+    assert set(tune.searched(exact, None, gym.spaces.Tuple([box, discrete]))) == all_names
+    with pytest.raises(UserError, match="--params: samples has no effect with --smooth-target False and the exact"):
+        tune.searched(exact, ["samples"], box)
+
+
+def test_trial_0_has_the_defaults_and_equal_scores_say_that_nothing_was_learned(inline, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tune, "final_score", lambda *_: -7.0)
+    names = ["learning_rate", "net_arch", "noise_color", "random_episodes", "sigma"]
+    small = TINY | {"algo": "soft-td3", "sigma": 0.7, "batch_size": 16, "buffer_size": 500}
+    assert tune.run(small, tmp_path / "search", trials=4, params=names, workers=1) == 0
+    base = RunConfig(**small).resolved()
+    runs = [
+        RunConfig.from_json(RunDirectory(path).read_config()) for path in sorted((tmp_path / "search/trials").iterdir())
+    ]
+    assert {name: getattr(runs[0], name) for name in names} == {
+        **{"learning_rate": 1e-3, "net_arch": (16, 16), "noise_color": 1.0, "random_episodes": 0.05, "sigma": 0.7}
+    }
+    assert runs[0] == base
+    assert all(run.random_episodes == 0 for run in runs if run.noise_color == 0)
+    assert len({run.sigma for run in runs}) == 4
+    printed = capsys.readouterr().out
+    assert "Nothing was learned: all 4 trials score -7.00, so no value is better" in printed
+
+
+def test_a_budget_of_random_steps_is_refused(tmp_path):
+    with pytest.raises(
+        UserError, match=r"--budget must be more than 5,000, got 5,000: the first 5,000 steps of a trial"
+    ):
+        tune.run({"env": "Pendulum-v1", "steps": 5_000}, tmp_path / "s", trials=1, params=None, workers=1)
+    assert not (tmp_path / "s").exists()
 
 
 def test_final_score_is_over_the_last_tenth():
@@ -164,7 +205,7 @@ def test_a_trial_worse_than_most_is_stopped_early(tmp_path, monkeypatch, process
     monkeypatch.setattr(tune, "WARMUP", 300_000)
     better_trials(settings, tmp_path / "search")
     assert tune.run(settings, tmp_path / "search", trials=6, params=["sigma"], workers=1) == 0
-    last = tune._study(RunConfig(**settings), ["sigma"], tmp_path / "search").get_trials()[-1]
+    last = tune._study(RunConfig(**settings), ["sigma"], tmp_path / "search").get_trials()[0]  # waited from the start
     assert last.state.name == "PRUNED"
     assert 6_000 <= max(last.intermediate_values) < 300_000
 
@@ -327,7 +368,7 @@ def command(monkeypatch, *arguments):
         ("env: 5", "--env must be a string, got 5"),
         ("env: !!binary UGVuZHVsdW0tdjE=", "--env must be a string, got b'Pendulum-v1'"),
         ("algo: [ddpg]", "--algo must be a string, got ('ddpg',)"),
-        ("env-kwargs: {g: .nan}", "--env-kwargs g must be finite numbers, strings"),
+        ("env-kwargs: {g: .nan}", "--env-kwargs g is invalid: NaN is not a finite number"),
     ],
 )
 def test_wrong_values_in_a_config_file_are_one_line(tmp_path, monkeypatch, capsys, line, message):
@@ -342,7 +383,9 @@ def test_wrong_values_in_a_config_file_are_one_line(tmp_path, monkeypatch, capsy
 
 def test_normalized_observations_and_hindsight_by_their_flags(inline, tmp_path, monkeypatch, capsys):
     """Every trial has the settings of the flags; an environment without goals has no hindsight."""
+    (tmp_path / "base.yaml").write_text("learning-starts: 10\n")
     tiny = ["--env", "Pendulum-v1", "--algo", "ddpg", "--trials", "1", "--budget", "20", "--workers", "1"]
+    tiny += ["--config", tmp_path / "base.yaml"]
     tiny += ["--evaluate-every", "20", "--params", "tau"]
     assert command(monkeypatch, *tiny, "--normalize", "--out", tmp_path / "search") == 0
     assert read_config_file(tmp_path / "search" / "best.yaml")["normalize"] is True

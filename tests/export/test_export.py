@@ -75,8 +75,10 @@ def load(path):
     """The exported policy as a function of a batch of observations."""
     if path.suffix == ".onnx":
         session = onnxruntime.InferenceSession(path.read_bytes())
-        names = [i.name for i in session.get_inputs()]
-        return lambda x: session.run(None, x if isinstance(x, dict) else {names[0]: x})[0]
+        inputs = session.get_inputs()
+        assert {i.type for i in inputs} == {"tensor(float)"}  # whatever the space's type
+        as_dict = lambda x: x if isinstance(x, dict) else {inputs[0].name: x}  # noqa: E731
+        return lambda x: session.run(None, {key: part.astype(np.float32) for key, part in as_dict(x).items()})[0]
     if path.suffix == ".py":
         spec = importlib.util.spec_from_file_location("exported", path)
         module = importlib.util.module_from_spec(spec)

@@ -1,13 +1,17 @@
 """Hindsight replay on disk: the samples of SB3's buffer, from a file that can be rewound."""
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3 import HerReplayBuffer
+from stable_baselines3.common.envs import BitFlippingEnv
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from transitions import episodes, fill, goal_env, seed
 
+from softdpg import SoftTD3
 from softdpg.replay.hindsight import HerDiskReplayBuffer
 from softdpg.replay.spaces import flat_observations
 
@@ -118,3 +122,25 @@ def test_errors(tmp_path):
 class _OneReward(gym.Wrapper):
     def compute_reward(self, achieved_goal, desired_goal, info):
         return -1.0
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+def test_a_buffer_is_saved_and_loaded_before_learning_starts(tmp_path, truncate):
+    env = DummyVecEnv([lambda: BitFlippingEnv(n_bits=4, continuous=True)] * 2)
+    model = SoftTD3(
+        "MultiInputPolicy", env, replay_buffer_class=HerReplayBuffer, buffer_size=500, policy_kwargs={"net_arch": [8]}
+    )
+    with pytest.warns(UserWarning, match="nothing will be learned in 64 steps"):
+        model.learn(64)
+    before = model.replay_buffer
+    model.save_replay_buffer(tmp_path / "buffer.pkl")
+    del model.replay_buffer
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SB3's, of the truncated episode
+        model.load_replay_buffer(tmp_path / "buffer.pkl", truncate_last_traj=truncate)
+    assert model.replay_buffer.pos == before.pos == 32
+    for name, part in before.observations.items():
+        np.testing.assert_array_equal(model.replay_buffer.observations[name], part)
+    with pytest.warns(UserWarning, match="nothing will be learned"):
+        model.learn(64, reset_num_timesteps=True)
+    assert model.replay_buffer.pos == 64

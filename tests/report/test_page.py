@@ -172,7 +172,7 @@ def test_the_page_in_chromium(report, browser, tmp_path, width):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "LANG": "C.UTF-8"})
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
     dom = done.stdout
-    assert "<title>softdpg: results</title>" in dom
+    assert "<title>softdpg: Results on " in dom
     # Four environments with curves and one sweep; every plot is drawn.
     assert 'data-plots="5"' in dom
     drawn = dom[: dom.index("<script>")]

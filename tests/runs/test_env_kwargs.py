@@ -8,6 +8,7 @@ from commands import softdpg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import TINY
+from runs_on_disk import make_foreign
 
 from softdpg.cli import main
 from softdpg.errors import UserError
@@ -157,6 +158,8 @@ def test_arguments_reach_every_environment_of_a_run(folder, tmp_path, capsys):
 def test_strings_of_an_untrusted_run_need_trust(folder, tmp_path):
     config, run = config_of(folder, currency="yen"), tmp_path / "run"
     assert train(config, run) == 0
+    assert open_run(run)[0].env_kwargs == {"currency": "yen"}  # made here
+    make_foreign(run)
     with pytest.raises(UserError, match=r"strings among the arguments of its environment .*--trust"):
         open_run(run, env_id=config.env)
     assert open_run(run, trust=True)[0].env_kwargs == {"currency": "yen"}

@@ -7,10 +7,16 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from commands import softdpg
+from processes import tiny_config
+from runs_on_disk import make_foreign
 
 from softdpg.errors import UserError
 from softdpg.paper import ENVIRONMENTS
+from softdpg.runs.config import RunConfig
 from softdpg.runs.environments import SeededEpisodes, episode_seed, make_env
+from softdpg.runs.learner import _policy
+from softdpg.runs.trained import open_run
+from softdpg.runs.training import train
 
 ALL = [env_id for environment in ENVIRONMENTS.values() for env_id in (environment.discrete, environment.continuous)]
 
@@ -66,7 +72,7 @@ def test_episodes_are_numbered_and_do_not_repeat():
         ("softdpg/PendulmDiscrete-v0", "did you mean softdpg/PendulumDiscrete-v0"),
         ("halfcheetah-v5", "did you mean HalfCheetah-v"),
         ("Pendulum-v9", "did you mean Pendulum-v1"),
-        ("qwertyuiop", r"no environment 'qwertyuiop' \(give your own environment"),
+        ("qwertyuiop", r"no environment 'qwertyuiop'.*\(give your own environment"),
         ("not an id!", "cannot make environment 'not an id!': Malformed environment ID"),
         ("FrozenLake-v1", "FrozenLake-v1 has a Discrete observation space; softdpg needs a Box"),
     ],
@@ -134,6 +140,7 @@ def trained(home):
         if not (home / f"run{i}").exists():
             done = softdpg("train", "--env", IDS[i], *TINY, "--out", f"run{i}", cwd=home)
             assert done.returncode == 0, done.stderr
+            make_foreign(home / f"run{i}")
         return f"run{i}"
 
     return train
@@ -172,6 +179,26 @@ def test_unknown_id_says_how():
         make_env("Pusj-v0")
 
 
+def test_an_unknown_id_may_need_the_module_of_its_library(monkeypatch):
+    monkeypatch.setattr("softdpg.runs.environments.find_spec", lambda name: name == "shimmy" or None)
+    with pytest.raises(UserError, match=r"; of a library that registers its own, shimmy:dm_control/qwer-v0 \(give"):
+        make_env("dm_control/qwer-v0")
+
+
+def test_a_file_without_an_id_lists_the_ids_in_it(tmp_path):
+    path = tmp_path / "two_envs.py"
+    path.write_text("import gymnasium as gym\nfor name in 'BA':\n    gym.register(f'{name}-v0', lambda: None)\n")
+    with pytest.raises(UserError, match=rf"needs the id of an environment in it: --env {path}:A-v0 or --env {path}:B"):
+        make_env(str(path))
+    with pytest.raises(UserError, match=r"its module .*two_envs\.py is imported, but does not register 'C-v0'"):
+        make_env(f"{path}:C-v0")
+    (tmp_path / "no_envs.py").write_text("")
+    with pytest.raises(
+        UserError, match=r'it registers none; add gymnasium\.register\("MyEnv-v0", MyEnv\) to no_envs.py'
+    ):
+        make_env(str(tmp_path / "no_envs.py"))
+
+
 def test_what_cannot_be_imported(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="there is no file"):
@@ -185,3 +212,54 @@ def test_what_cannot_be_imported(tmp_path, monkeypatch):
     (tmp_path / "json.py").write_text("")
     with pytest.raises(UserError, match="is taken by the module 'json'"):
         make_env("./json.py:Push-v0")
+
+
+def test_a_wrapper_is_a_class_or_function_of_a_module(tmp_path):
+    (tmp_path / "my_wrappers.py").write_text(
+        "import gymnasium as gym\n"
+        "class Twice(gym.RewardWrapper):\n    def reward(self, reward):\n        return 2 * reward\n"
+        "def broken(env):\n    return env.no\ndef nothing(env):\n    return None\n"
+    )
+    where = f"{tmp_path}/my_wrappers.py"
+    plain, twice = make_env("Pendulum-v1"), make_env("Pendulum-v1", wrapper=f"{where}:Twice")
+    rewards = []
+    for env in (plain, twice):
+        env.reset(seed=1)
+        rewards.append(env.step(np.ones(1, np.float32))[1])
+    assert rewards[1] == 2 * rewards[0]
+    assert make_env("Pendulum-v1", wrapper="gymnasium.wrappers:FlattenObservation").observation_space.shape == (3,)
+    for name, message in {
+        "None_": "the module has no class or function 'None_'",
+        "broken": "cannot wrap .*AttributeError",
+        "nothing": "must return a Gymnasium environment, got NoneType",
+    }.items():
+        with pytest.raises(UserError, match=rf"--env-wrapper {where}:{name}.*{message}"):
+            make_env("Pendulum-v1", wrapper=f"{where}:{name}")
+
+
+def test_the_wrapper_of_a_run_belongs_to_it_and_needs_trust_elsewhere(tmp_path):
+    wrapper = "gymnasium.wrappers:NormalizeReward"
+    config = tiny_config("Pendulum-v1", "ddpg", steps=20, env_wrapper=wrapper)
+    assert train(config, tmp_path / "run") == 0
+    assert open_run(tmp_path / "run")[0].env_wrapper == wrapper
+    assert f"--env-wrapper {wrapper}" in config.resolved().command(tmp_path)
+    make_foreign(tmp_path / "run")
+    for env in (None, "Pendulum-v1"):
+        with pytest.raises(
+            UserError, match=r"asks for the wrapper 'gymnasium.wrappers:NormalizeReward', which is imported only"
+        ):
+            open_run(tmp_path / "run", env_id=env)
+    assert open_run(tmp_path / "run", trust=True)[0].env_wrapper == wrapper
+    with pytest.raises(UserError, match=r"--env-wrapper must be module:Class or file.py:Class, got 'Twice'"):
+        RunConfig("Pendulum-v1", env_wrapper="Twice").resolved()
+
+
+def test_images_have_a_cnn_unless_they_are_too_small_or_the_user_says_otherwise():
+    def policy(shape, **settings):
+        return _policy(RunConfig("Pendulum-v1", **settings), gym.spaces.Box(0, 255, shape, np.uint8))
+
+    assert policy((36, 40, 3)) == policy((3, 36, 36)) == "CnnPolicy"
+    assert policy((35, 40, 3)) == policy((40, 40, 3), policy="MlpPolicy") == policy((9,)) == "MlpPolicy"
+    assert policy((40, 40, 3), algo="sb3-sac") == "MlpPolicy"
+    with pytest.raises(UserError, match="--policy must be MlpPolicy or CnnPolicy, got Cnn"):
+        RunConfig("Pendulum-v1", policy="Cnn").resolved()

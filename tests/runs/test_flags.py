@@ -1,6 +1,7 @@
 """``softdpg train --config`` and ``--write-config``."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from commands import softdpg
@@ -11,6 +12,7 @@ from inline_runs import command
 from softdpg.algorithms.settings import HYPERPARAMETERS
 from softdpg.errors import UserError
 from softdpg.runs.config import SETTINGS, RunConfig, flag
+from softdpg.runs.directory import RunDirectory
 from softdpg.runs.flags import read_config_file, write_config_file
 
 
@@ -144,9 +146,27 @@ def test_any_config_file(tmp_path_factory, monkeypatch, lines, between):
     assert not (place / "evil").exists()
 
 
-def test_missing_file_and_missing_out(tmp_path):
+def test_missing_file(tmp_path):
     done = softdpg("train", "--config", "none.yaml", "--out", "run", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "softdpg: error: cannot read --config none.yaml: No such file or directory\n"
-    done = softdpg("train", "--env", "Pendulum-v1", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "softdpg: error: softdpg train needs --out DIRECTORY\n")
+
+
+def test_without_out_the_run_directory_follows_from_the_settings(tmp_path):
+    command = ["train", "--env", "softdpg/PendulumDiscrete-v0", "--algo", "ddpg", "--evaluation-episodes", "1"]
+    place = "runs/PendulumDiscrete-v0/ddpg/seed-3"
+    for steps, outcome in ((40, "finished: "), (40, "already finished: "), (50, "finished: ")):
+        done = softdpg(*command, "--seed", "3", "--steps", str(steps), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"run directory: {place}\n")
+        assert f"\n{outcome}{tmp_path / place}" in done.stdout
+    assert RunDirectory(tmp_path / place).read_status()["step"] == 50
+    done = softdpg(*command, "--seed", "3", "--steps", "50", "--tau", "0.1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("other settings: --tau is 0.1, not 0.005. Choose another --out\n")
+
+
+def test_names_of_run_directories_have_no_module_and_no_separators():
+    names = {"shimmy:dm_control/cartpole-swingup-v0": "dm_control-cartpole-swingup-v0", "./tank.py:Tank-v0": "Tank-v0"}
+    for env, name in {**names, "softdpg/AntDiscrete-v0": "AntDiscrete-v0", "../..": "env"}.items():
+        assert RunConfig(env).default_out() == Path("runs", name, "soft-td3", "seed-0")

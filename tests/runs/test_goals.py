@@ -75,7 +75,12 @@ def test_a_run_from_training_to_export(tmp_path, env, algo, settings, monkeypatc
         return
     onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(export_run(run, to="onnx", trust=True))
-    np.testing.assert_allclose(session.run(None, batch)[0], expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        session.run(None, {name: part.astype(np.float32) for name, part in batch.items()})[0],
+        expected,
+        rtol=0,
+        atol=1e-6,
+    )
     export_run(run, to="numpy", trust=True)
     monkeypatch.syspath_prepend(str(run))
     sys.modules.pop("policy", None)

@@ -97,6 +97,44 @@ def test_the_directories_of_the_cache_are_private_whatever_the_umask(tmp_path):
     assert [path.stat().st_mode & 0o777 for path in (directory, *directory.parents[:2])] == [0o700] * 3
 
 
+MODEL = """
+import jax
+from softdpg import DDPG
+if {own!r}:
+    jax.config.update("jax_compilation_cache_dir", {own!r})
+model = DDPG("MlpPolicy", "Pendulum-v1", learning_starts=10, policy_kwargs=dict(net_arch=[8]), batch_size=8)
+model.learn(20)
+print(jax.config.jax_compilation_cache_dir)
+"""
+
+
+@pytest.mark.extended
+def test_a_model_in_python_has_the_cache_too_unless_the_user_says_otherwise(tmp_path):
+    def directory_of(name, own="", **variables):
+        environment = {key: value for key, value in os.environ.items() if "CACHE" not in key}
+        environment |= {"XDG_CACHE_HOME": str(tmp_path / name), **variables}
+        command = [sys.executable, "-c", MODEL.format(own=own)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    place = Path(directory_of("default"))
+    assert place.parent == tmp_path / "default" / "softdpg"
+    kept = {file.name for file in place.iterdir()}
+    assert any(name.startswith("jit_updates-") for name in kept)
+    directory_of("default")
+    assert {file.name for file in place.iterdir()} == kept  # the second process compiled nothing
+    for number, (own, variables) in enumerate(
+        [
+            (str(tmp_path / "mine"), {}),
+            ("", {"JAX_ENABLE_COMPILATION_CACHE": "false"}),
+            ("", {"JAX_COMPILATION_CACHE_DIR": ""}),
+        ]
+    ):
+        assert directory_of(f"off{number}", own, **variables) in (own or "None", own)
+        assert not (tmp_path / f"off{number}").exists()
+
+
 COMPILE = """
 import os
 from pathlib import Path

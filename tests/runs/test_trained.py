@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import cloudpickle
+import gymnasium as gym
 import imageio.v3 as iio
 import numpy as np
 import pytest
 from commands import softdpg
+from gymnasium.envs.classic_control import PendulumEnv
 from processes import tiny_config
 
 from softdpg.cli import main
@@ -73,6 +75,31 @@ def test_watch_writes_a_video_that_moves(run, tmp_path, suffix):
     assert len(frames) >= 4
     assert (frames[0] != frames[2]).any()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("modes", "image", "message"),
+    [
+        ([], None, r'render_modes \[\]. Its class needs metadata = \{"render_modes": \["rgb_array"\]\}, the argument'),
+        (["rgb_array"], None, r"render\(\) must return an image, \(height, width, 3\) of uint8, got NoneType"),
+        (["rgb_array"], np.zeros((4, 4, 3)), r"of uint8, got an array \(4, 4, 3\)"),
+    ],
+)
+def test_an_environment_without_rendering_says_what_it_needs(modes, image, message, tmp_path):
+    class Blind(PendulumEnv):
+        metadata = {"render_modes": modes}
+
+        def __init__(self, render_mode=None):
+            super().__init__(render_mode)
+
+        def render(self):
+            return image
+
+    gym.register("Blind-v0", Blind, max_episode_steps=20, disable_env_checker=True)
+    assert train(tiny_config("Blind-v0", "ddpg", steps=20), tmp_path) == 0
+    with pytest.raises(UserError, match=rf"cannot make a video of Blind-v0.*{message}"):
+        watch(tmp_path)
+    del gym.registry["Blind-v0"]
 
 
 @pytest.mark.extended

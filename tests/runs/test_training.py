@@ -1,6 +1,7 @@
 """``softdpg train``: what a run directory holds, what is refused, and what happens when the disk is full."""
 
 import csv
+import io
 import json
 import subprocess
 import sys
@@ -11,12 +12,14 @@ import numpy as np
 import pytest
 import strange_envs
 from processes import SHORT, checkpoints, run, tiny_config
+from rich.console import Console
 
 from softdpg.cli import main
 from softdpg.errors import UserError
 from softdpg.runs.checkpoint import Checkpoint, newest_first
 from softdpg.runs.config import RunConfig
 from softdpg.runs.directory import RunDirectory
+from softdpg.runs.display import RunDisplay
 from softdpg.runs.flags import settings_class
 from softdpg.runs.training import train
 
@@ -170,3 +173,13 @@ def test_help_loads_neither_jax_nor_torch():
         "assert not {'jax', 'torch', 'ray', 'stable_baselines3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_the_progress_ends_at_100_percent():
+    console = Console(file=io.StringIO(), width=200)
+    display = RunDisplay("title", 300, console)
+    display.LINE_EVERY = -1.0
+    for step in (100, 304):  # the last rollout is done to its end
+        display.update(step)
+    assert "300/300" in console.file.getvalue()
+    assert "304" not in console.file.getvalue()
