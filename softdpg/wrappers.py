@@ -56,7 +56,7 @@ class Relax(gym.ActionWrapper):
     """Let an algorithm for Box actions act in any action space; the action space becomes ``Box(-1, 1, (m,))``.
 
     A bit is on where its number is positive, and a choice is the largest of its numbers. The algorithm learns values
-    of these numbers, not of the action that is executed. ``SoftTD3`` needs no such wrapper and learns better without.
+    of these numbers, not of the action that is executed. ``SoftTD3`` needs no such wrapper.
 
     :param env: environment with an action space that ``SoftTD3`` takes
     """

@@ -206,6 +206,8 @@ class DPGAlgorithm(SavedAlgorithm):
         layers = net_arch.get("qf") if isinstance(net_arch, dict) else net_arch
         if not isinstance(layers, list | tuple) or len(layers) < 2:
             defaults.pop("action_layer", None)  # there is no second layer
+        if "batch_norm" in defaults and defaults["batch_norm"] is None:
+            defaults["batch_norm"] = self.layout is not None
         return {**defaults, **given}
 
     def _setup_lr_schedule(self) -> None:

@@ -59,7 +59,8 @@ class SoftTD3(DPGAlgorithm):
     :param stats_window_size: number of episodes over which SB3 averages its statistics
     :param tensorboard_log: directory of TensorBoard logs; None for none
     :param policy_kwargs: arguments of :class:`~softdpg.algorithms.policies.DDPGPolicy`; None for two critics, two
-        hidden layers of 128 units with layer norm, standardised observations, and Adam with b1 = 0.5
+        hidden layers of 128 units with layer norm, standardised observations, and Adam with b1 = 0.5; unless the
+        actions are a Box, the critics have batch norm in place of layer norm and of target networks
     :param verbose: 0 for no output, 1 for messages, 2 for debugging
     :param seed: seed of all random numbers; None for a random one
     :param device: ``"auto"`` for JAX's default, or ``"cpu"``, ``"gpu"``, ``"tpu"``
@@ -85,7 +86,7 @@ class SoftTD3(DPGAlgorithm):
         "action_layer": "second",
         "n_critics": 2,
         "layer_norm": True,
-        "batch_norm": False,
+        "batch_norm": None,  # True unless the actions are a Box
         "standardize": True,
         "optimizer_kwargs": {"b1": 0.5},
     }

@@ -156,7 +156,7 @@ class RunConfig:
 
     env: str = field(
         metadata={
-            "help": "Gymnasium id of an environment with a Box action space, e.g. Ant-v5. Your own environments: "
+            "help": "Gymnasium id of an environment, e.g. Ant-v5. Your own environments: "
             "mypackage.envs:MyEnv-v0 or ./my_env.py:MyEnv-v0."
         }
     )

@@ -1,8 +1,10 @@
 """Decoding the actor's output: spaces, closed forms, one update against loops, training, saving."""
 
+import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from action_spaces import MIXED, SPACES, Acting
 from gymnasium import spaces
@@ -10,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
+from updates import LEARNING_RATE, QF_LEARNING_RATE, assert_trees_close, run
 
 from softdpg import SoftDDPG, SoftTD3
 from softdpg.algorithms.actions import flat_space, from_env, make_layout, to_env
-from softdpg.algorithms.family import ActionValue, DecodedGradient, SmoothedGradient, SmoothedTarget
-from softdpg.algorithms.networks import make_critics
+from softdpg.algorithms.family import ActionValue, DecodedGradient, Row, SmoothedGradient, SmoothedTarget
 from softdpg.algorithms.policies import DDPGPolicy
 from softdpg.algorithms.smoothing import choice_gradient, gate_gradient, gaussian_perturbations
+from softdpg.replay.batches import Batch
 
 SMALL = dict(learning_starts=10, batch_size=16, buffer_size=200, seed=0, policy_kwargs=dict(net_arch=[16, 16]))
 
@@ -124,44 +128,37 @@ def test_gradient_of_a_decoded_quadratic(rule, name):
     np.testing.assert_allclose(gradient[0], expected, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", SPACES)
-def test_update_rules_equal_plain_loops(name):
-    """Next value and gradient of one state at a time, one sample and one entry at a time."""
-    space, n = SPACES[name], 4
-    layout = make_layout(space)
+def tiny_policy(space):
+    """A policy of three numbers to observe, its layout and the scales of its outputs."""
     policy = DDPGPolicy(Acting.observation_space, space, lambda _: 0.0, net_arch=[8, 8], n_critics=2)
     policy.build(jax.random.PRNGKey(0))
-    rng = np.random.default_rng(0)
-    s = rng.normal(size=(3, 3)).astype(np.float32)
-    u = rng.uniform(-0.9, 0.9, (3, layout.size)).astype(np.float32)
-    sigma = np.where(layout.decoded, 0.5, 0.2).astype(np.float32)
-    q = ActionValue(make_critics(policy.qf.critic, 2), "mean", policy.qf_state.params, s, layout)
-    key = jax.random.PRNGKey(5)
-    w = np.asarray(gaussian_perturbations(key, n, (layout.size, 3), antithetic=True))
+    layout = make_layout(space)
+    return policy, layout, np.where(layout.decoded, 0.5, 0.2).astype(np.float32)
+
+
+def loops(policy, params, layout, s, u, w, sigma):
+    """Value and gradient of one state at a time, one sample and one entry at a time."""
 
     @jax.jit
     def value_and_slope(state, a):
-        return jax.value_and_grad(lambda a: policy.qf.apply(policy.qf_state.params, state[None], a[None]).mean())(a)
+        return jax.value_and_grad(lambda a: policy.qf.apply(params, state[None], a[None]).mean())(a)
 
     def value(state, a):
         return float(value_and_slope(state, a)[0])
 
-    def slope(state, a):
-        return np.asarray(value_and_slope(state, a)[1])
-
     def density(x, scale):
         return np.exp(-0.5 * (x / scale) ** 2) / (scale * np.sqrt(2 * np.pi))
 
-    next_values, gradient = np.zeros(3), np.zeros((3, layout.size))
-    for b in range(3):
+    n, values, gradient = len(w), np.zeros(len(s)), np.zeros_like(u)
+    for b in range(len(s)):
         for i in range(n):
             x = u[b] + sigma * w[i, :, b]
             a = layout.execute(x)
-            next_values[b] += value(s[b], a) / n
+            values[b] += value(s[b], a) / n
             for kind, start, stop in layout.blocks:
                 for j in range(start, stop):
                     if kind == "box":
-                        gradient[b, j] += slope(s[b], a)[j] * (abs(x[j]) < 1) / n
+                        gradient[b, j] += np.asarray(value_and_slope(s[b], a)[1])[j] * (abs(x[j]) < 1) / n
                     elif kind == "gate":
                         on, off = a.copy(), a.copy()
                         on[j], off[j] = 1, -1
@@ -173,10 +170,73 @@ def test_update_rules_equal_plain_loops(name):
                         other[start:stop] = np.arange(start, stop) == best
                         gain = value(s[b], mine) - value(s[b], other)
                         gradient[b, j] += density(x[best] - u[b, j], sigma[j]) * gain / n
-    np.testing.assert_allclose(SmoothedTarget(n)(q, u, key, sigma), next_values, atol=1e-5)
+    return values, gradient
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_update_rules_equal_plain_loops(name):
+    n = 4
+    policy, layout, sigma = tiny_policy(SPACES[name])
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=(3, 3)).astype(np.float32)
+    u = rng.uniform(-0.9, 0.9, (3, layout.size)).astype(np.float32)
+    q = ActionValue(policy.qf, "mean", policy.qf_state.params, s, layout)
+    key = jax.random.PRNGKey(5)
+    w = np.asarray(gaussian_perturbations(key, n, (layout.size, 3), antithetic=True))
+    values, gradient = loops(policy, policy.qf_state.params, layout, s, u, w, sigma)
+    np.testing.assert_allclose(SmoothedTarget(n)(q, u, key, sigma), values, atol=1e-5)
     found = DecodedGradient(n)(q, jnp.asarray(u), key, sigma)
     np.testing.assert_allclose(found.gradient, gradient, atol=2e-5)
-    np.testing.assert_allclose(found.values, next_values, atol=1e-5)
+    np.testing.assert_allclose(found.values, values, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.extended) for name in SPACES if name != "dict"] + ["dict"]
+)
+def test_one_update_equals_plain_loops(name):
+    """Critics, actor and targets after one update: the rules above, the losses and Adam."""
+    policy, layout, sigma = tiny_policy(SPACES[name])
+    rng, size, n = np.random.default_rng(1), 3, 2
+    observations, next_observations = rng.normal(size=(2, size, 3)).astype(np.float32)
+    batch = Batch(
+        observations,
+        layout.sample(rng, size),
+        next_observations,
+        np.array([0, 1, 0], np.float32),
+        rng.normal(size=size).astype(np.float32),
+        np.full(size, 0.9, np.float32),
+    )
+    row = Row(SmoothedTarget(n), DecodedGradient(n), "mean", layout)
+    got_actor, got_critics, _ = run(row, policy, batch, steps=1, sigma=sigma)
+
+    _, target_key, actor_key = jax.random.split(jax.random.PRNGKey(7), 3)  # as ``update`` does
+    w, actor_w = (
+        np.asarray(gaussian_perturbations(key, n, (layout.size, size), antithetic=True))
+        for key in (target_key, actor_key)
+    )
+    actor, critics = policy.actor_state, policy.qf_state
+    next_u = np.asarray(actor.apply_fn(actor.params, next_observations))
+    next_values, _ = loops(policy, critics.params, layout, next_observations, next_u, w, sigma)
+    y = batch.rewards + (1 - batch.dones) * batch.discounts * next_values
+
+    def critic_loss(params):
+        return 0.5 * ((y - policy.qf.apply(params, observations, batch.actions)) ** 2).mean(axis=1).sum()
+
+    adam = optax.adam(QF_LEARNING_RATE)
+    step, _ = adam.update(jax.grad(critic_loss)(critics.params), adam.init(critics.params))
+    params = optax.apply_updates(critics.params, step)
+    assert_trees_close(got_critics.params, params, rtol=1e-3, atol=1e-5)
+
+    u = np.asarray(actor.apply_fn(actor.params, observations))
+    _, gradient = loops(policy, params, layout, observations, u, actor_w, sigma)
+
+    def actor_loss(params):
+        return -(actor.apply_fn(params, observations) * gradient).sum(axis=1).mean()
+
+    adam = optax.adam(LEARNING_RATE)
+    step, _ = adam.update(jax.grad(actor_loss)(actor.params), adam.init(actor.params))
+    # Adam's first step is the sign of the gradient, so that of a gradient near 0 is open.
+    assert_trees_close(got_actor.params, optax.apply_updates(actor.params, step), rtol=1e-2, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -218,6 +278,15 @@ def test_soft_ddpg_learns_discrete_actions():
     assert model.action_space.contains(model.predict(np.zeros(4, np.float32))[0])
 
 
+def test_critics_have_batch_norm_unless_all_actions_are_a_box():
+    policy_kwargs = SMALL["policy_kwargs"]
+    for env, expected in (("Pendulum-v1", False), ("CartPole-v1", True)):
+        for batch_norm, wanted in ((None, expected), (True, True), (False, False)):
+            chosen = policy_kwargs | ({} if batch_norm is None else {"batch_norm": batch_norm})
+            model = SoftTD3("MlpPolicy", env, **SMALL | {"policy_kwargs": chosen})
+            assert model.policy.qf.critic.batch_norm is wanted
+
+
 def test_scales_per_component():
     model = SoftTD3("MlpPolicy", Acting(MIXED), **SMALL)
     np.testing.assert_allclose(model.current_sigma(), [0.5] * 5 + [0.2] * 2)
@@ -236,3 +305,39 @@ def test_outputs_at_their_bounds_still_have_a_gradient():
     gain = jnp.ones((1, 1))
     assert gate_gradient(jnp.array([-1.0]), gain, 0.5)[0] > 0.1
     assert gate_gradient(jnp.array([-1.0]), gain, 0.2)[0] < 1e-4
+
+
+class Reaching(gym.Env):
+    """A point on a line that one of three moves shifts towards a goal."""
+
+    action_space = spaces.Discrete(3, start=-1)
+    observation_space = spaces.Dict(
+        {name: spaces.Box(-9, 9, (1,), np.float32) for name in ("observation", "achieved_goal", "desired_goal")}
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.goal, self.left = np.zeros(1, np.float32), self.np_random.integers(-3, 4, 1), 6
+        return self._look(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.place, self.left = self.place + np.float32(action), self.left - 1
+        return self._look(), float(self.compute_reward(self.place, self.goal, {})), False, self.left == 0, {}
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -(np.abs(achieved_goal - desired_goal) > 0.5).astype(np.float32).max(axis=-1)
+
+    def _look(self):
+        return {"observation": self.place, "achieved_goal": self.place, "desired_goal": np.float32(self.goal)}
+
+
+def test_hindsight_replay_and_callbacks_with_discrete_actions():
+    model = SoftTD3("MultiInputPolicy", Reaching(), replay_buffer_class=HerReplayBuffer, **SMALL)
+    rewards = []
+    model.learn(32, callback=lambda local, _: rewards.extend(local["rewards"]) or True)
+    assert len(rewards) == 32
+    assert model._n_updates > 0
+    stored = model.replay_buffer.actions[:32, 0]
+    np.testing.assert_array_equal(np.sort(stored, axis=1), [[0, 0, 1]] * 32)
+    assert np.isfinite(model.policy.parameters_to_vector()).all()

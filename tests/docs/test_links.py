@@ -108,7 +108,7 @@ def test_the_layout_lists_every_folder() -> None:
     text = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", text.split("\n## ")[0], re.M)
     folders = {path.parent.name for path in (ROOT / "softdpg").glob("*/__init__.py")}
-    assert set(listed) == folders | {"cli", "paper"}
+    assert set(listed) == folders | {"cli", "paper", "wrappers"}
 
 
 @pytest.mark.parametrize("name", [name for name in softdpg.__all__ if not name.startswith("_")])

@@ -243,3 +243,36 @@ def test_demo_prints_a_table_and_draws_the_curves(tmp_path):
     other = run_demo(tmp_path / "demo", "--budget", "500")
     assert other.returncode == 2
     assert "is 500, not 300" in other.stderr
+
+
+def test_the_task_set_of_action_spaces_and_pairs_left_out(tmp_path, monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr(study, "claimed", lambda out, jobs: nullcontext(seen.extend(jobs)))
+    monkeypatch.setattr(study, "unfinished_jobs", lambda jobs, console: [])
+    monkeypatch.setitem(study.TASK_SETS, "actions", ("CartPole-v1", "strange_envs:StrangeMixed-v0"))
+    monkeypatch.setitem(study.ACTION_TARGETS, "strange_envs:StrangeMixed-v0", -5.0)
+    assert race(["actions"], tmp_path, algos=["soft-td3", "sb3-dqn", "td3-relaxed"], seeds=1) == 0
+    found = [(job.config.env, job.config.algo, job.config.stop_at_score) for job in seen]
+    assert found == [
+        ("CartPole-v1", "soft-td3", 475.0),
+        ("CartPole-v1", "sb3-dqn", 475.0),
+        ("CartPole-v1", "td3-relaxed", 475.0),
+        ("strange_envs:StrangeMixed-v0", "soft-td3", -5.0),
+        ("strange_envs:StrangeMixed-v0", "td3-relaxed", -5.0),
+    ]
+    left_out = "left out: strange_envs:StrangeMixed-v0 has a Dict action space; sb3-dqn needs a Discrete"
+    assert left_out in capsys.readouterr().out
+    with pytest.raises(UserError, match="none of the algorithms acts in these environments"):
+        race(["Pendulum-v1"], tmp_path, algos=["sb3-dqn"])
+
+
+@pytest.mark.extended
+def test_peers_on_discrete_actions(inline, tmp_path, capsys):
+    """Each runs to its last step and no further; PPO, whose rollouts are longer, too."""
+    algos = ["sb3-dqn", "qr-dqn", "sb3-ppo", "sbx-sac-relaxed", "td3-relaxed", "soft-td3"]
+    assert race(["CartPole-v1"], tmp_path, algos=algos, seeds=1, budget=150) == 0
+    _, runs, warnings = read_runs(tmp_path)
+    assert warnings == []
+    assert {run.algorithm: run.evaluated_at.tolist() for run in runs} == {name: [100, 150] for name in algos} | {
+        "sb3-ppo": [150]
+    }

@@ -143,6 +143,19 @@ def test_a_search_resumes_where_it_was(inline, tmp_path, capsys):
 
 
 @pytest.mark.extended
+def test_a_search_with_mixed_actions(inline, tmp_path):
+    settings = TINY | {
+        "env": "strange_envs:StrangeMixed-v0",
+        "algo": "soft-td3",
+        "learning_starts": 20,
+        "train_freq": 1,
+    }
+    assert tune.run(settings, tmp_path / "search", trials=1, params=["learning_rate"], workers=1) == 0
+    evaluations = RunDirectory(tmp_path / "search" / "trials" / "0000").read_evaluations()
+    assert evaluations.steps.tolist() == [20, 40, 60]
+
+
+@pytest.mark.extended
 def test_a_search_with_processes(tmp_path):
     first = interrupted_search(tmp_path / "search")
     assert tune.run(TINY, tmp_path / "search", trials=3, params=NAMES, workers=2) == 0

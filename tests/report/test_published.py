@@ -1,5 +1,6 @@
 """Every table in docs/results is what ``softdpg report`` makes of the CSV file beside it."""
 
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,12 @@ from softdpg.report.tables import coverage, how_to_read, sections
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results"
 
 
-@pytest.mark.parametrize("folder", ["race", "ablation", "ablation/bodies"])
+@pytest.mark.parametrize("folder", ["race", "ablation", "ablation/bodies", "actions"])
 @pytest.mark.usefixtures("ablations")
 def test_a_benchmark(folder):
     _, runs, warnings = read_runs(PUBLISHED / folder / "race.csv")
     assert warnings == []
-    assert len(runs) > 20
+    assert len(runs) >= 4
     contents = {
         "race.csv": write_benchmark(runs),
         "race_curves.csv": write_curves(runs),
@@ -41,3 +42,20 @@ def test_scores():
     }
     for name, text in contents.items():
         assert text == (PUBLISHED / "first" / name).read_text(encoding="utf-8"), name
+
+
+def test_steps_by_seed_of_the_action_spaces():
+    """The rows of the table in README.md: steps to the target score in thousands, by seed, and the CPU seconds."""
+    _, runs, _ = read_runs(PUBLISHED / "actions" / "race.csv")
+    page = (PUBLISHED / "actions" / "README.md").read_text(encoding="utf-8")
+    for (env, budget), group in groupby(
+        sorted((run for run in runs if run.algorithm == "soft-td3"), key=lambda run: (run.env, run.seed)),
+        key=lambda run: (run.env, run.settings.steps),
+    ):
+        found = list(group)
+        name = env.rpartition("/")[2].rpartition(":")[2]
+        steps = ", ".join("–" if run.reached is None else f"{run.steps_to_target / 1_000:g}" for run in found)
+        seeds = ", ".join(str(run.seed) for run in found)
+        reached = sum(run.reached is not None for run in found)
+        row = f"| {name} | {found[0].target_score:g} | {budget:,} | {seeds} | {steps} | {reached} of {len(found)} |"
+        assert row in page, row

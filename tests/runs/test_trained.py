@@ -238,3 +238,34 @@ def test_missing_extra_is_one_line(run, tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"an ONNX file needs the extra 'export': pip install 'softdpg\[export\]'"):
         export_run(run, to="onnx", out=tmp_path / "policy.onnx")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.extended
+def test_a_run_with_mixed_actions_from_training_to_report(tmp_path, monkeypatch):
+    """Trained, evaluated, exported and reported; ``watch`` on an environment that renders."""
+    run = tmp_path / "run"
+    env = "strange_envs:StrangeMixed-v0"
+    assert train(tiny_config(env, "soft-td3", steps=260, learning_starts=50, n_samples=2, normalize=True), run) == 0
+    assert np.isfinite(evaluate_run(run, episodes=2, trust=True)).all()
+    export_run(run, to="numpy", trust=True)
+    monkeypatch.syspath_prepend(str(run))
+    sys.modules.pop("policy", None)
+    import policy
+
+    opened, weights = open_run(run, trust=True)
+    environment = make_env(opened.env)
+    model = load_learner(opened, environment, weights)
+    observation, _ = environment.reset(seed=0)
+    normalized = model.get_vec_normalize_env().normalize_obs(observation)
+    expected, _ = model.predict(normalized, deterministic=True)
+    action = policy.predict(observation)
+    assert environment.action_space.contains(expected)
+    assert action.keys() == expected.keys()
+    for name, part in expected.items():
+        np.testing.assert_allclose(action[name], part, atol=1e-5)
+    assert softdpg("report", run, "--out", tmp_path / "report").returncode == 0
+    assert "Soft TD3" in (tmp_path / "report" / "tables.md").read_text()
+
+    poles = tmp_path / "poles"
+    assert train(tiny_config("CartPole-v1", "soft-td3", steps=60), poles) == 0
+    assert len(iio.imread(watch(poles, out=tmp_path / "video.gif"))) >= 4
