@@ -185,7 +185,7 @@ def type_name(kind: Any) -> str:
     if get_origin(kind) is tuple:
         return "a list of numbers"
     if get_args(kind):
-        return " or ".join(map(type_name, get_args(kind)))
+        return " or ".join(type_name(part) for part in get_args(kind) if part is not type(None))
     return {int: "an integer", float: "a number", bool: "True or False", str: "a string"}[kind]
 
 

@@ -74,6 +74,7 @@ def test_a_small_one_has_soft_td3s_sizes_and_all_else_of_its_own(name):
     assert small.keys() == base.keys()
 
 
+@pytest.mark.extended
 def test_small_crossq_builds_and_makes_an_update():
     pytest.importorskip("sbx")
     import jax

@@ -237,6 +237,13 @@ def test_a_wrapper_is_a_class_or_function_of_a_module(tmp_path):
             make_env("Pendulum-v1", wrapper=f"{where}:{name}")
 
 
+@pytest.mark.parametrize("name", ["env_wrapper", "policy", "stop_at_score"])
+def test_a_setting_that_may_be_missing_is_refused_with_another_type(name):
+    stored = tiny_config().resolved().to_json() | {name: False}
+    with pytest.raises(UserError, match=f"config.json: {name} must be (a string|a number|MlpPolicy or CnnPolicy)"):
+        RunConfig.from_json(stored)
+
+
 def test_the_wrapper_of_a_run_belongs_to_it_and_needs_trust_elsewhere(tmp_path):
     wrapper = "gymnasium.wrappers:NormalizeReward"
     config = tiny_config("Pendulum-v1", "ddpg", steps=20, env_wrapper=wrapper)

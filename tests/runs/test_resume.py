@@ -74,6 +74,16 @@ def test_interrupted_damaged_and_in_use(tmp_path, finished, capsys):
     assert_same_results(finished, out)
 
 
+@pytest.fixture
+def hangup(request):
+    """How the process was started to treat SIGHUP; nohup starts it with SIG_IGN, and so may whatever runs the tests."""
+    previous = signal.signal(signal.SIGHUP, request.param)
+    yield
+    signal.signal(signal.SIGHUP, previous)
+
+
+@pytest.mark.parametrize("hangup", [signal.SIG_DFL], indirect=True)
+@pytest.mark.usefixtures("hangup")
 def test_a_closed_terminal_is_an_interrupt(tmp_path, finished):
     out = tmp_path / "run"
     strange_envs.set_fault(partial(strange_envs.raise_signals, signal.SIGHUP), 250)
@@ -85,14 +95,12 @@ def test_a_closed_terminal_is_an_interrupt(tmp_path, finished):
     assert_same_results(finished, out)
 
 
+@pytest.mark.parametrize("hangup", [signal.SIG_IGN], indirect=True)
+@pytest.mark.usefixtures("hangup")
 def test_a_closed_terminal_is_nothing_under_nohup():
-    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with Signals() as signals:
-            strange_envs.raise_signals(signal.SIGHUP, signal.SIGHUP)
-            assert signals.received is None
-    finally:
-        signal.signal(signal.SIGHUP, previous)
+    with Signals() as signals:
+        strange_envs.raise_signals(signal.SIGHUP, signal.SIGHUP)
+        assert signals.received is None
 
 
 def test_two_interrupts_in_a_row_end_the_run_within_the_step(tmp_path, finished, capsys):
