@@ -321,7 +321,7 @@ for _entry in (
         "stable_baselines3:DQN",
         "peer",
         "Stable-Baselines3's DQN with its own defaults",
-        _PEER,
+        _PEER | {"train_freq": 4},  # as it is there; the last rollout is done to its end
         exact_resume=False,
         action_spaces=("Discrete",),
     ),
@@ -331,7 +331,7 @@ for _entry in (
         "sb3_contrib:QRDQN",
         "peer",
         "SB3-contrib's QR-DQN with its own defaults",
-        _PEER,
+        _PEER | {"train_freq": 4},  # as it is there; the last rollout is done to its end
         exact_resume=False,
         action_spaces=("Discrete",),
     ),

@@ -268,11 +268,14 @@ def test_the_task_set_of_action_spaces_and_pairs_left_out(tmp_path, monkeypatch,
 
 @pytest.mark.extended
 def test_peers_on_discrete_actions(inline, tmp_path, capsys):
-    """Each runs to its last step and no further; PPO, whose rollouts are longer, too."""
+    """Each ends with the rollout of its last step, PPO, whose rollouts are long, at once."""
     algos = ["sb3-dqn", "qr-dqn", "sb3-ppo", "sbx-sac-relaxed", "td3-relaxed", "soft-td3"]
     assert race(["CartPole-v1"], tmp_path, algos=algos, seeds=1, budget=150) == 0
     _, runs, warnings = read_runs(tmp_path)
     assert warnings == []
     assert {run.algorithm: run.evaluated_at.tolist() for run in runs} == {name: [100, 150] for name in algos} | {
-        "sb3-ppo": [150]
+        "sb3-dqn": [100, 152],
+        "qr-dqn": [100, 152],
+        "soft-td3": [104, 152],
+        "sb3-ppo": [150],
     }
