@@ -14,12 +14,13 @@ import tyro
 from PIL import Image, ImageDraw, ImageFont
 
 from softdpg import zoo
+from softdpg.paper import ENVIRONMENTS
 from softdpg.runs.environments import REPLAY, episode_seed, make_env
 from softdpg.runs.trained import choose_gl
 
 ASSETS = Path(__file__).parents[1] / "docs" / "assets"
 FPS = 12.5
-# The README shows the first six of these that the zoo has.
+# The README shows the first six of these that the zoo has, or three while it has fewer.
 SPARSE = (
     *("Walker2dDiscrete", "HopperDiscrete", "HalfCheetahDiscrete", "BipedalWalkerDiscrete", "LunarLanderDiscrete"),
     *("MountainCarDiscrete", "InvertedDoublePendulumDiscrete", "PendulumDiscrete", "InvertedPendulumDiscrete"),
@@ -66,7 +67,8 @@ def grid(names: list[str], seconds: float, columns: int = 3) -> list[Image.Image
         for k, (name, film) in enumerate(zip(names, films, strict=True)):
             x, y = k % columns * SIZE[0], k // columns * (SIZE[1] + CAPTION)
             sheet.paste(film[min(i, len(film) - 1)], (x, y))  # a film that has ended shows its last frame
-            text = f"{name}: {zoo.load(name).entry.score:,.0f}"
+            task = ENVIRONMENTS[name.removesuffix("Discrete")].label
+            text = f"{task}: {zoo.load(name).entry.score:,.0f}"
             font = ImageFont.load_default(13)
             draw.text((x + SIZE[0] / 2, y + SIZE[1] + CAPTION / 2), text, "black", font, anchor="mm")
         sheets.append(sheet)
@@ -93,7 +95,7 @@ def main(names: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")] 
     for name in names or present:
         write(frames(zoo.load(name), seconds), ASSETS / "zoo" / f"{name}.webp")
     shown = list(islice((name for name in SPARSE if name in present), 6))
-    write(grid(shown, seconds), ASSETS / "policies.webp")
+    write(grid(shown if len(shown) == 6 else shown[:3], seconds), ASSETS / "policies.webp")
 
 
 if __name__ == "__main__":
