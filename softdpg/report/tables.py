@@ -190,12 +190,13 @@ def _paper_section(results: Results, number: int, title: str) -> Section | None:
 
 
 def hyperparameter_notes(rows: Iterable[Row]) -> list[str]:
-    """Return one sentence for each algorithm whose hyperparameters differ from those of the baseline.
+    """Return one sentence for each peer, and for each algorithm that differs from the baseline beside it.
 
     :param rows: rows of a table
     """
     baseline, notes = ALGORITHMS[paper.BASELINE], []
-    for algorithm in _algorithms(rows):
+    algorithms = _algorithms(rows)
+    for algorithm in algorithms:
         own = algorithm.hyperparameters
         other = [
             f"{symbol(name)} {show(own[name])}"
@@ -204,7 +205,7 @@ def hyperparameter_notes(rows: Iterable[Row]) -> list[str]:
         ]
         if algorithm.origin == "peer":
             notes.append(f"{algorithm.label} uses the defaults of its own library, unless a cell says otherwise.")
-        elif other:
+        elif other and baseline in algorithms:
             notes.append(f"{algorithm.label} differs from {baseline.label} in {', '.join(other)}.")
     return notes
 
@@ -301,7 +302,7 @@ def _other_environments(results: Results) -> Section | None:
         if results.in_paper
         else ("Final scores and learning curves", [])
     )
-    notes += hyperparameter_notes(rows.values()) if ALGORITHMS[paper.BASELINE] in algorithms else []
+    notes += hyperparameter_notes(rows.values())
     return Section("other-environments", title, notes, tables, list(rows))
 
 

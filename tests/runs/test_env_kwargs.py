@@ -220,7 +220,7 @@ def test_on_the_command_line(folder, tmp_path):
 def test_a_search_has_the_arguments(folder, tmp_path):
     from softdpg.experiments.tune import run
 
-    base = config_of(folder, pay=2).flat()
+    base = config_of(folder, pay=2).flat() | {"learning_starts": 20}
     assert run(base, tmp_path / "search", trials=1, params=["tau"], workers=1) == 0
     assert read_config_file(tmp_path / "search" / "best.yaml")["env_kwargs"] == {"pay": 2}
     trial = RunDirectory(tmp_path / "search" / "trials" / "0000")
