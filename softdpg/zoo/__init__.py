@@ -132,15 +132,16 @@ def print_listing() -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    table = Table("Task", "Score", "95 % interval", "Target", "Steps", "CPU s", "Seed", box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = Table("Task", "Score", "± (95 %)", "Target", "Steps", "CPU s", box=None, pad_edge=False)
+    for column in table.columns:
+        column.no_wrap = True  # 80 characters are enough
+        column.justify = "left" if column.header == "Task" else "right"
     listed = entries()
     for entry in listed:
         low, high = entry.interval
         table.add_row(
-            *(entry.name, f"{entry.score:,.1f}", f"{low:,.1f} to {high:,.1f}", f"{entry.target_score:,.1f}"),
-            *(f"{entry.steps:,}", f"{entry.cpu_seconds:,.0f}", str(entry.seed)),
+            *(entry.name, f"{entry.score:,.1f}", f"{(high - low) / 2:,.1f}", f"{entry.target_score:,.1f}"),
+            *(f"{entry.steps:,}", f"{entry.cpu_seconds:,.0f}"),
         )
     console.print(table, soft_wrap=True)
     if listed:
