@@ -127,6 +127,8 @@ def _study(base: RunConfig, names: list[str], out: Path) -> "optuna.Study":
             pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=base.steps // WARMUP),
             load_if_exists=True,
         )
+        if [direction.name for direction in study.directions] != ["MAXIMIZE"]:
+            raise ValueError("it does not maximise one score")
         trials = study.get_trials(deepcopy=False)
         stored = study.user_attrs.get("softdpg")
         _check_trials(base, trials)

@@ -280,6 +280,8 @@ DAMAGE = {
         path, "UPDATE trial_params SET distribution_json = replace(distribution_json, '0.5', '7.5')"
     ),
     "an unknown state": lambda path: _sql(path, "UPDATE trials SET state = 'DONE'"),
+    "no direction": lambda path: _sql(path, "UPDATE study_directions SET study_id = -1"),
+    "another direction": lambda path: _sql(path, "UPDATE study_directions SET direction = 'MINIMIZE'"),
     "a missing trial": lambda path: _sql(path, "UPDATE trials SET number = 3 WHERE number = 0"),
     "an infinite score": lambda path: _sql(path, "UPDATE trial_values SET value_type = 'INF_POS', value = NULL"),
 }
